@@ -92,7 +92,7 @@ def _is_packed(shape: tuple[int, ...], strides: tuple[int, ...] | None, step: in
 
 
 @functools.lru_cache(maxsize=None)
-def _name_of(dtype: numpy.dtype) -> str:
+def name_of(dtype: numpy.dtype) -> str:
     """The name of a type, which takes NumPy microseconds to make."""
     if not dtype.isnative:
         raise TypeError(f"elements are in the byte order of another machine: {dtype.str}")
@@ -109,7 +109,7 @@ def address_of(array: numpy.ndarray) -> int:
 
 
 def _from_numpy(array: numpy.ndarray, owner: Any) -> Array:
-    name, flags = _name_of(array.dtype), array.flags
+    name, flags = name_of(array.dtype), array.flags
     if flags.carray and _types.is_known(name):
         return Array(owner, address_of(array), name, array.shape, True, True, False)
     address, strides = array.__array_interface__["data"][0], None if flags.c_contiguous else array.strides

@@ -91,7 +91,7 @@ def bcast_coo(
         ValueError: the indices and values of this rank do not fit each other.
         Error: an argument is wrong, on all ranks.
     """
-    elements = _coo.Elements(indices, values)
+    elements = _coo.elements_of(indices, values)
     handle = _hints.communicator(comm)
     name = _bits(elements.type)
     types = _coo.index_type(elements.index_type), _types.datatype(name, max(elements.row, 1))

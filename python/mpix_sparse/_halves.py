@@ -7,7 +7,7 @@ import ctypes
 from typing import Any, Callable
 
 from . import _arrays, _hints, _mpi, _scipy, _types
-from ._coo import CooArguments, Elements, Result
+from ._coo import CooArguments, elements_of, Result
 from ._library import library
 from ._pending import Handle, PendingCall
 
@@ -108,7 +108,7 @@ def _scatter_arguments(
 ) -> tuple[CooArguments, tuple[Any, ...]]:
     """The checked arguments, and those of the C function."""
     length_of_block = _types.to_integer(block, "block")
-    call = CooArguments(Elements(indices, values), count, op, comm, reuse)
+    call = CooArguments(elements_of(indices, values), count, op, comm, reuse)
     *pointers, indextype, length, datatype, c_op, c_comm, result = call.arguments
     return call, (*pointers, indextype, length, length_of_block, datatype, c_op, c_comm, result)
 
@@ -117,7 +117,7 @@ def _gather_arguments(
     indices: Any, values: Any, count: int, comm: Any, reuse: Result | None
 ) -> tuple[CooArguments, tuple[Any, ...]]:
     """The checked arguments, and those of the C function."""
-    elements = Elements(indices, values)
+    elements = elements_of(indices, values)
     any_op = "lor" if elements.type == "bool" else "sum"
     call = CooArguments(elements, count, any_op, comm, reuse)
     *pointers, indextype, length, datatype, _, c_comm, result = call.arguments

@@ -55,6 +55,12 @@ class PendingCall:
         _pending_calls.add(self)
         return Handle(self)
 
+    def end(self, code: int) -> Handle:
+        """End the call, which was a blocking one, and return its handle; code is the call's error code."""
+        self._end(code)
+        self.wait()
+        return Handle(self)
+
     def test(self) -> bool:
         """True if the call is complete. Makes progress on all calls in flight. Returns False while another
         thread tests the call."""
@@ -123,6 +129,11 @@ def _reap() -> None:
     for pending in list(_abandoned):
         if pending.test():
             _abandoned.discard(pending)
+
+
+def is_idle() -> bool:
+    """True if no call is known to be in flight. Makes no progress."""
+    return not _pending_calls
 
 
 def in_flight() -> bool:

@@ -129,7 +129,7 @@ class CooPlan(_Plan):
             BufferError: the arrays of `reuse` are still in use. Only on this rank.
             Error: the plan has been freed, or its last call is not complete.
         """
-        return self.start_elements(_coo.Elements(indices, values), reuse)
+        return self.start_elements(_coo.elements_of(indices, values), reuse)
 
     def start_elements(self, elements: _coo.Elements, reuse: _coo.Result | None = None) -> Handle:
         """Start a call with elements, whose problem is an exception on all ranks."""

@@ -15,6 +15,7 @@ torch = need("torch", "python3-torch")
 
 import mpix_sparse  # noqa: E402
 import mpix_sparse.torch as hvd  # noqa: E402
+from mpix_sparse import _coo  # noqa: E402
 from mpix_sparse.torch import _ops  # noqa: E402
 
 hvd.init()
@@ -271,6 +272,20 @@ class Tensors(unittest.TestCase):
         self.assertTrue(torch.equal(out.to_dense(), total))
         self.assertTrue(torch.equal(out.coalesce().indices(), total.any(1).nonzero().t()))
         self.assertTrue(torch.equal(hvd.allreduce(rows(RANK)).to_dense(), total / SIZE))
+
+    def test_sparse_blocking(self):
+        """A rank without calls in flight blocks in the C library, which matches the calls of others."""
+        total = sum(rows(rank).to_dense() for rank in range(SIZE))
+        run = unittest.mock.patch("mpix_sparse._coo.run", side_effect=_coo.run)
+        for busy in ((), range(SIZE), (SIZE - 1,)):
+            first = hvd.allreduce_async(torch.ones(3), op=hvd.Sum)
+            if RANK not in busy:
+                hvd.synchronize(first)
+            with run as blocking:
+                out = hvd.allreduce(rows(RANK), op=hvd.Sum)
+            self.assertEqual(blocking.call_count, RANK not in busy)
+            self.assertTrue(torch.equal(out.to_dense(), total))
+            self.assertTrue(bool((hvd.synchronize(first) == SIZE).all()))
 
     def test_sparse_shapes(self):
         """Several sparse and dense dimensions, indices that are not contiguous, and more or less elements

@@ -9,9 +9,10 @@ from typing import Any, Callable
 
 import torch
 
-from .. import _coo, _mpi, _types
+from .. import _coo, _mpi, _pending, _types
 from .._library import library
 from .._pending import PendingCall
+from . import _deferred
 from ._adasum import start_adasum
 from ._agree import AVERAGE, label_of, refuse, start_deferred
 from ._checked import CheckedCall
@@ -151,8 +152,15 @@ def start_sparse(
     ranks: World,
     output: torch.Tensor | None = None,
     scales: tuple[float, float] = (1, 1),
+    is_awaited: bool = False,
 ) -> Work:
-    """Start to reduce a sparse COO tensor into a new one; `output`, if given, gets its data."""
+    """Start to reduce a sparse COO tensor into a new one.
+
+    Args:
+        output: gets the data of the new tensor; None if there is none.
+        is_awaited: the program waits for the call at once. The blocking function of the C library takes two
+            thirds of the time, but makes no progress on other calls.
+    """
     refuse_average(tensor, op)
     if op is Adasum:
         raise TypeError("there is no Adasum of a sparse tensor; make it dense")
@@ -162,10 +170,11 @@ def start_sparse(
     elements = elements_of(tensor, sparse_dim, scales[0])
     call = _coo.CooArguments(elements, count, op.reduction, ranks.comm(name), None)
     refuse(elements.problem)
-    text, label = (_describe_sparse, op.name, name, tensor.shape, sparse_dim), _sparse_label(
-        op, tensor.shape, sparse_dim
-    )
-    handle = _start(functools.partial(_coo.start, call), ranks, name, text, label)
+    text = _describe_sparse, op.name, name, tensor.shape, sparse_dim
+    label = _sparse_label(op, tensor.shape, sparse_dim)
+    blocks = is_awaited and _pending.is_idle() and not _deferred.are_waiting()
+    begin = _coo.run if blocks and ranks.comm(name) is ranks.plain else _coo.start
+    handle = _start(functools.partial(begin, call), ranks, name, text, label)
 
     def finish(result: Any) -> torch.Tensor:
         made = sparse_like(tensor, sparse_dim, result, op.divisor(ranks.size), scales[1])
@@ -267,7 +276,7 @@ def allreduce(
     chosen, compressed = choose_op(average, op), compression.compress(tensor)
     scales = prescale_factor, postscale_factor
     if tensor.is_sparse:
-        reduced = start_sparse(compressed, chosen, ranks, scales=scales).wait()
+        reduced = start_sparse(compressed, chosen, ranks, scales=scales, is_awaited=True).wait()
         return reduced if compressed is tensor else reduced.to(tensor.dtype)
     if is_eager(compressed):  # the operator would take most of the time of a small call
         reduced = start_allreduce(compressed, None, chosen, ranks, scales).wait()
