@@ -23,9 +23,17 @@ def skip_file(reason):
 def need(name, package):
     """Import a module, or skip this test program."""
     try:
+        return need_here(name, package)
+    except unittest.SkipTest as reason:
+        skip_file(reason)
+
+
+def need_here(name, package):
+    """Import a module, or skip the test that calls this function."""
+    try:
         return __import__(name, fromlist=["_"])
     except ImportError as reason:
-        skip_file(f"no {name} for {sys.executable} (Debian: {package}): {reason}")
+        raise unittest.SkipTest(f"no {name} for {sys.executable} (Debian: {package}): {reason}") from None
 
 
 def draw(seed, rank=None):

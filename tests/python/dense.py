@@ -7,7 +7,7 @@ import math
 import unittest
 
 import numpy
-from common import main, need, whole
+from common import main, need_here, whole
 
 import mpix_sparse
 from mpix_sparse import _dense
@@ -111,7 +111,7 @@ class Dense(unittest.TestCase):
 
     def test_scipy_rows(self):
         """CSR matrices that are empty, large, or not sorted, with indices of 32 bits, as they had."""
-        sparse = need("scipy.sparse", "python3-scipy")
+        sparse = need_here("scipy.sparse", "python3-scipy")
         for kind in {sparse.csr_matrix, getattr(sparse, "csr_array", sparse.csr_matrix)}:
             for shape in (0, 4), (4, 0), (6, 5), (70000, 70000):
                 height, width = min(shape[0], 6), min(shape[1], 5)
@@ -129,7 +129,7 @@ class Dense(unittest.TestCase):
             numpy.testing.assert_array_equal(mpix_sparse.allreduce(unsorted).toarray(), wanted)
 
     def test_scipy_bool(self):
-        sparse = need("scipy.sparse", "python3-scipy")
+        sparse = need_here("scipy.sparse", "python3-scipy")
         mine = sparse.csr_matrix(numpy.arange(12).reshape(3, 4) % 5 == RANK)
         union = sum(numpy.arange(12).reshape(3, 4) % 5 == rank for rank in range(SIZE)) > 0
         found = mpix_sparse.allreduce(mine, "lor")
@@ -139,14 +139,14 @@ class Dense(unittest.TestCase):
             mpix_sparse.allreduce(mine)
 
     def test_scipy_refused(self):
-        matrix = need("scipy.sparse", "python3-scipy").eye(3, format="csr")
+        matrix = need_here("scipy.sparse", "python3-scipy").eye(3, format="csr")
         calls = mpix_sparse.iallreduce, mpix_sparse.Plan, mpix_sparse.profile
         for call in (*calls, lambda given: mpix_sparse.allreduce_coo(given, [1.0], 9)):
             with self.assertRaisesRegex(TypeError, "csr_matrix is a sparse matrix, which only allreduce"):
                 call(matrix)
 
     def test_scipy_dimensions(self):
-        sparse = need("scipy.sparse", "python3-scipy")
+        sparse = need_here("scipy.sparse", "python3-scipy")
         for shape in (12,), (2, 3, 4), (3, 4), (0, 4), (0,):
             dense = [whole(math.prod(shape), 0.5, "float32", rank).reshape(shape) for rank in range(SIZE)]
             try:

@@ -4,7 +4,7 @@
 import unittest
 
 import numpy
-from common import main, need, whole
+from common import main, need_here, whole
 
 import mpix_sparse
 
@@ -119,7 +119,7 @@ class Dense(unittest.TestCase):
         self.assertTrue((around[:, 1::2] == -1).all())
 
     def test_scipy(self):
-        sparse = need("scipy.sparse", "python3-scipy")
+        sparse = need_here("scipy.sparse", "python3-scipy")
         for kind in (sparse.csr_matrix, sparse.coo_matrix, sparse.csc_matrix):
             for height in (0, 3 * SIZE, 40 * SIZE):
                 parts = [self.inputs((height, 5), "float64", rank) for rank in range(SIZE)]

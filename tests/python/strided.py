@@ -4,7 +4,7 @@
 import unittest
 
 import numpy
-from common import main, need, whole
+from common import main, need_here, whole
 
 import mpix_sparse
 
@@ -96,7 +96,7 @@ class Strided(unittest.TestCase):
             numpy.testing.assert_array_equal(kept, MINE)
 
     def test_tensors(self):
-        torch = need("torch", "python3-torch")
+        torch = need_here("torch", "python3-torch")
         mine = torch.from_numpy(MINE.copy()).t()
         self.assertIs(mpix_sparse.allreduce(mine, out=mine), mine)
         numpy.testing.assert_array_equal(mine.t().numpy(), TOTAL)
