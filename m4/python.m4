@@ -1,7 +1,7 @@
 # The Python package: which Python tests it, and where it is installed.
 
 # SAR_PYTHON
-# --with-python[=PROGRAM]. Sets PYTHON to a Python with NumPy, or PYTHON_WHY to why there is none, and pythondir.
+# --with-python[=PROGRAM]. Sets PYTHON to a Python with NumPy, that of an active virtual environment if there is one, or PYTHON_WHY to why there is none, and pythondir.
 AC_DEFUN([SAR_PYTHON], [
 AC_ARG_VAR([PYTHON], [Python for the tests and the installation of the package; default: a python3 with NumPy])
 AC_ARG_WITH([python],
@@ -10,7 +10,12 @@ AC_ARG_WITH([python],
 AS_CASE([$with_python], [yes|no], [], [PYTHON=$with_python])
 AC_MSG_CHECKING([for a Python with NumPy])
 PYTHON_WHY="no python3, of version 3.8 or newer, has NumPy (Debian: python3-numpy)"
-for sar_python in ${PYTHON:-python3 /usr/bin/python3}; do
+sar_pythons="python3 /usr/bin/python3"
+# The package would not be found in an active virtual environment if it were installed for another Python.
+AS_IF([test "$with_python" = yes && test -n "$VIRTUAL_ENV"],
+  [sar_pythons=$VIRTUAL_ENV/bin/python3
+   PYTHON_WHY="$sar_pythons of the active virtual environment has no NumPy: install it there, or give --with-python=PROGRAM"])
+for sar_python in ${PYTHON:-$sar_pythons}; do
   AS_IF([$sar_python -c 'import sys, numpy; sys.exit(sys.version_info < (3, 8))' >&AS_MESSAGE_LOG_FD 2>&1],
     [PYTHON=$sar_python
      PYTHON_WHY=
