@@ -63,12 +63,12 @@ static void print_columns(const struct perf_options *options)
     if (format == PERF_TABLE) {
         const char *columns = options->row_len > 1 ? "cols    " : "";
         const char *threads = perf_options_show_threads(options) ? "threads " : "";
-        printf("#%11s %5s %9s %6s %4s %-28s %-25s %-10s %s%s%11s %11s %11s %8s %11s %8s %8s %8s%s %6s%s\n",
+        printf("#%11s %5s %9s %6s %4s %-28s %-25s %-16s %s%s%11s %11s %11s %8s %11s %8s %8s %8s%s %6s%s\n",
                "count", "row", "density", "type", "op", "  scheme", "wire(push/pull)", "part", columns,
                threads, "median", "min", "p99", "algbw", "sent", "vs-dense", "vs-allg.", "x-memory",
                options->message_replay ? "  x-skel." : "", "wrong",
                options->overlap_compute ? "     wait   thread" : "");
-        printf("#%11s %5s %9s %6s %4s %-28s %-25s %-10s %*s%11s %11s %11s %8s %11s %8s %8s %8s%s %6s%s\n",
+        printf("#%11s %5s %9s %6s %4s %-28s %-25s %-16s %*s%11s %11s %11s %8s %11s %8s %8s %8s%s %6s%s\n",
                "(elements)", "", "", "", "", "", "", "", (int)(strlen(columns) + strlen(threads)), "", "(us)",
                "(us)", "(us)", "(GB/s)", "(bytes)", "(times)", "(times)", "(times)",
                options->message_replay ? "  (times)" : "", "",
@@ -156,7 +156,7 @@ static void print_row(const struct perf_record *r)
     format_ran(wire, r->wire_requested, r->push_wire, r->pull_wire);
     snprintf(grain, sizeof grain, "%lld", r->grain);
     format_ran(part, r->partition_requested, r->partition, r->grain > 0 ? grain : "none");
-    printf("%12lld %5lld %9.3g %6s %4s %-28s %-25s %-10s ", r->count, r->row_len, r->density, r->datatype,
+    printf("%12lld %5lld %9.3g %6s %4s %-28s %-25s %-16s ", r->count, r->row_len, r->density, r->datatype,
            r->op, scheme, wire, part);
     print_slices(r);
     print_threads(r);

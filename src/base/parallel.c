@@ -8,6 +8,7 @@
 
 #include "base/parallel.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
@@ -25,7 +26,12 @@
 #define NO_THREAD_SANITIZER
 #endif
 
-enum { CACHE_LINE = 64 };
+enum { CACHE_LINE = 64, SPINS_TO_YIELD = 1000 };
+
+/* Nanoseconds: a wait that makes a loop late, the longest time without threads, and the one that the log
+ * tells. A pause is at least so many times the wait before it, so that waits take 6 % of the time at most. */
+static const int64_t LATE = 500000, LONGEST_PAUSE = 4000000000, LOGGED_PAUSE = 1500000000;
+enum { WAITS_IN_PAUSE = 16 };
 
 size_t sar_parallel_piece_bytes = SAR_PIECE_BYTES;
 int sar_parallel_loops;
@@ -33,6 +39,9 @@ int sar_parallel_loops;
 static _Thread_local struct sar_parallel current = { .threads = 1 };
 static _Thread_local bool forbidden, used;
 static atomic_bool disabled;
+
+/* Automatic loops of this thread have one thread until then. 0: no loop was late. */
+static _Thread_local int64_t paused_until, pause_ns;
 
 struct sar_parallel sar_parallel_begin(struct sar_parallel parallel)
 {
@@ -56,10 +65,17 @@ void sar_parallel_disable(void)
     atomic_store(&disabled, true);
 }
 
+#ifdef _OPENMP
+static bool pauses(void)
+{
+    return current.automatic && paused_until != 0 && sar_span_clock() < paused_until;
+}
+#endif
+
 int sar_parallel_threads(void)
 {
 #ifdef _OPENMP
-    return current.threads > 1 && !forbidden && !atomic_load(&disabled) && !omp_in_parallel()
+    return current.threads > 1 && !forbidden && !atomic_load(&disabled) && !omp_in_parallel() && !pauses()
                ? current.threads
                : 1;
 #else
@@ -113,6 +129,7 @@ struct loop {
     atomic_size_t next, done;
     atomic_int left;
     _Atomic uint64_t failure;
+    int64_t waits; /* time from which on no piece is left for the caller */
 };
 
 static void run_piece(struct loop *loop, size_t i)
@@ -131,6 +148,16 @@ static enum sar_status status_of(struct loop *loop)
     return failure == UINT64_MAX ? SAR_OK : (enum sar_status)(failure & 0xffff);
 }
 
+/* Advances messages until all pieces are done. */
+static void progress_until_done(struct loop *loop)
+{
+    for (int spins = 0; atomic_load(&loop->done) < loop->n; spins++) {
+        call_progress(&loop->caller);
+        if (spins > SPINS_TO_YIELD)
+            sched_yield();
+    }
+}
+
 /* Takes pieces until none is left, in each thread of the team. Only the caller advances messages. The first
  * load shows the thread sanitizer that the caller has filled in the loop: it has increased the counter
  * since. */
@@ -147,8 +174,10 @@ static void work(struct loop *loop, int thread)
             call_progress(&loop->caller);
     }
     sar_trace_loop_end(thread, has_worked ? start : 0);
-    while (is_caller && loop->caller.progress != NULL && atomic_load(&loop->done) < loop->n)
-        call_progress(&loop->caller);
+    if (is_caller)
+        loop->waits = sar_span_clock();
+    if (is_caller && loop->caller.progress != NULL)
+        progress_until_done(loop);
     atomic_fetch_add(&loop->left, 1);
 }
 
@@ -168,7 +197,31 @@ static void warn_fewer(int wanted, int got)
 {
     static atomic_flag warned = ATOMIC_FLAG_INIT;
     if (!atomic_flag_test_and_set(&warned))
-        SAR_LOG(WARN, BASE, "OpenMP gives %d threads, not %d; see MPIX_SPARSE_THREADS", got, wanted);
+        SAR_LOG(WARN, BASE, "OpenMP gives %d of %d threads; see MPIX_SPARSE_THREADS", got, wanted);
+}
+
+static void log_pause(void)
+{
+    static atomic_flag logged = ATOMIC_FLAG_INIT;
+    if (!atomic_flag_test_and_set(&logged))
+        SAR_LOG(WARN, BASE,
+                "threads of this rank wait for processors; its calls run on one thread for some time; see "
+                "MPIX_SPARSE_THREADS");
+}
+
+/* A pause is at least twice as long as the one before, which loops in time halve. */
+static void note_wait(int64_t worked, int64_t waited, int64_t now)
+{
+    if (waited < LATE || waited < worked) {
+        pause_ns /= 2;
+        return;
+    }
+    int64_t least = WAITS_IN_PAUSE * waited;
+    pause_ns = 2 * pause_ns > least ? 2 * pause_ns : least;
+    pause_ns = pause_ns < LONGEST_PAUSE ? pause_ns : LONGEST_PAUSE;
+    paused_until = now + pause_ns;
+    if (pause_ns >= LOGGED_PAUSE)
+        log_pause();
 }
 
 /* A team has always as many threads, also for fewer pieces: OpenMP may end threads that a smaller team leaves
@@ -177,12 +230,16 @@ static void run_parallel(struct loop *loop, int threads)
 {
     used = true;
     __atomic_add_fetch(&sar_parallel_loops, 1, __ATOMIC_SEQ_CST);
+    int64_t start = sar_span_clock();
     int got = run_team(loop, threads);
     while (atomic_load(&loop->left) < got)
         continue;
+    int64_t end = sar_span_clock();
     __atomic_sub_fetch(&sar_parallel_loops, 1, __ATOMIC_SEQ_CST);
     if (got < threads)
         warn_fewer(threads, got);
+    if (current.automatic)
+        note_wait(loop->waits - start, end - loop->waits, end);
 }
 #endif
 

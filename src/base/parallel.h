@@ -28,12 +28,17 @@ typedef void sar_parallel_progress(void *arg);
 /** Threads of the calling thread's loops, from here to sar_parallel_end. */
 struct sar_parallel {
     int threads;                     /**< threads of a loop, the calling one included, at least 1 */
+    bool automatic;                  /**< loops have one thread for a while after a late one */
     sar_parallel_progress *progress; /**< or NULL */
     void *arg;                       /**< of progress */
 };
 
 /** Sets the threads of the calling thread's loops, and returns the former setting. Loops have one
- * thread within a parallel region of OpenMP, and after sar_parallel_forbid, whatever the setting. */
+ * thread within a parallel region of OpenMP, and after sar_parallel_forbid, whatever the setting.
+ *
+ * A loop is late if the calling thread waited for the others for longer than it worked, and for more than
+ * half a millisecond: other programs use the processors. With `automatic`, loops then have one thread for
+ * some time, which doubles with each further late loop. */
 struct sar_parallel sar_parallel_begin(struct sar_parallel parallel);
 
 /** Restores a former setting. */

@@ -137,11 +137,10 @@ static void move_messages(void *arg)
 /* Returns the threads of a call's work. Messages move meanwhile if the scheme is running. */
 static struct sar_parallel threads_of(struct sar_active_call *op, bool running)
 {
-    return (struct sar_parallel){
-        .threads = sar_comm_state_threads(op->comm_state, op->policy),
-        .progress = running ? move_messages : NULL,
-        .arg = op,
-    };
+    struct sar_parallel parallel = sar_comm_state_parallel(op->comm_state, op->policy);
+    parallel.progress = running ? move_messages : NULL;
+    parallel.arg = op;
+    return parallel;
 }
 
 static void advance_scheme(struct sar_active_call *op, bool block)

@@ -74,17 +74,20 @@ void sar_comm_state_reset_memory(struct sar_comm_state *comm_state)
         sar_buffer_reset(&comm_state->memory.output[i]);
 }
 
-int sar_comm_state_threads(const struct sar_comm_state *comm_state, const struct sar_policy *policy)
+struct sar_parallel sar_comm_state_parallel(const struct sar_comm_state *comm_state,
+                                            const struct sar_policy *policy)
 {
     uint64_t threads = policy->config.threads;
-    return threads == SAR_U64_AUTO ? comm_state->comm.threads : (int)threads;
+    bool automatic = threads == SAR_U64_AUTO;
+    return (struct sar_parallel){ .threads = automatic ? comm_state->comm.threads : (int)threads,
+                                  .automatic = automatic };
 }
 
 struct sar_parallel sar_comm_state_begin_work(const struct sar_comm_state *comm_state)
 {
     struct sar_parallel parallel = { .threads = 1 };
     if (comm_state != NULL)
-        parallel.threads = sar_comm_state_threads(comm_state, &comm_state->settings.policy);
+        parallel = sar_comm_state_parallel(comm_state, &comm_state->settings.policy);
     return sar_parallel_begin(parallel);
 }
 

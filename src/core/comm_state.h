@@ -188,7 +188,8 @@ void sar_comm_state_free(struct sar_comm_state *comm_state);
 void sar_comm_state_reset_memory(struct sar_comm_state *comm_state);
 
 /** Returns the threads of work under a policy, of the communicator or of a plan. */
-int sar_comm_state_threads(const struct sar_comm_state *comm_state, const struct sar_policy *policy);
+struct sar_parallel sar_comm_state_parallel(const struct sar_comm_state *comm_state,
+                                            const struct sar_policy *policy);
 
 /** Begins work that is not part of a call, on as many threads as the settings of the communicator say; on one
  * without a state: NULL. Ends with sar_parallel_end of what it returns. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parallel loops: every piece once, the first failure, nesting, progress, pieces of an arena, and the threads
- * that exist before, between and after loops. */
+/* Parallel loops: every piece once, the first failure, nesting, progress, late threads, pieces of an arena,
+ * and the threads that exist before, between and after loops. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
@@ -153,10 +154,64 @@ static void caller_makes_progress(void **state)
     (void)state;
     long calls = 0;
     progress_thread = pthread_self();
-    struct sar_parallel former = sar_parallel_begin((struct sar_parallel){ 2, count_progress, &calls });
+    struct sar_parallel former =
+        sar_parallel_begin((struct sar_parallel){ .threads = 2, .progress = count_progress, .arg = &calls });
     sar_parallel_for(PIECES, sleep_in_piece, NULL);
     sar_parallel_end(former);
     assert_true(has_openmp() == (calls > 0));
+}
+
+/* Takes 20 ms in a thread that a loop has made. The calling thread waits for such a thread to begin. */
+static enum sar_status be_late(void *arg, size_t i)
+{
+    struct timespec pause = { .tv_nsec = 20000000 };
+    atomic_bool *begun = arg;
+    (void)i;
+    if (!pthread_equal(pthread_self(), progress_thread)) {
+        atomic_store(begun, true);
+        nanosleep(&pause, NULL);
+    }
+    while (sar_parallel_any() && !atomic_load(begun))
+        sched_yield();
+    return SAR_OK;
+}
+
+/* Returns the threads of a loop after one whose second thread takes longer than the calling one. */
+static int threads_after_late_loop(bool automatic)
+{
+    atomic_bool begun = false;
+    struct sar_parallel former =
+        sar_parallel_begin((struct sar_parallel){ .threads = 2, .automatic = automatic });
+    sar_parallel_for(2, be_late, &begun);
+    int threads = sar_parallel_threads();
+    sar_parallel_end(former);
+    return threads;
+}
+
+/* A number that a user asks for stays. */
+static void late_loops_stop_automatic_threads(void **state)
+{
+    (void)state;
+    progress_thread = pthread_self();
+    assert_int_equal(threads_after_late_loop(false), has_openmp() ? 2 : 1);
+    assert_int_equal(threads_after_late_loop(true), 1);
+    assert_int_equal(threads_after_late_loop(false), has_openmp() ? 2 : 1);
+}
+
+/* Threads come back by themselves, after 16 times the wait. */
+static void late_loops_are_forgotten(void **state)
+{
+    (void)state;
+    struct timespec pause = { .tv_nsec = 50000000 };
+    int threads = threads_after_late_loop(true), most = 0;
+    struct sar_parallel former = sar_parallel_begin((struct sar_parallel){ .threads = 2, .automatic = true });
+    for (int i = 0; i < 200 && most < 2; i++) {
+        nanosleep(&pause, NULL);
+        most = sar_parallel_threads();
+    }
+    sar_parallel_end(former);
+    assert_int_equal(threads, 1);
+    assert_int_equal(most, has_openmp() ? 2 : 1);
 }
 
 struct pieces_of_arena {
@@ -255,6 +310,8 @@ int main(void)
         cmocka_unit_test(loops_do_not_nest),
         cmocka_unit_test(forbidden_threads),
         cmocka_unit_test(caller_makes_progress),
+        cmocka_unit_test(late_loops_stop_automatic_threads),
+        cmocka_unit_test(late_loops_are_forgotten),
         cmocka_unit_test(threads_share_an_arena),
         cmocka_unit_test(bounds_cover_all_items),
         cmocka_unit_test(small_loops_are_one_piece),
