@@ -20,7 +20,7 @@ struct info_gamma {
 /** All options. */
 struct info_options {
     bool config, schemes, explain, json, help, version;
-    long long count, ranks, ranks_per_node, row_len;
+    long long count, ranks, ranks_per_node, row_len, threads; /**< threads 0: as the settings say */
     double density;
     struct info_gamma gamma;
     double gigabits, microseconds; /**< of the network; 0: not given */

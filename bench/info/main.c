@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/parallel.h"
 #include "bench/info/info.h"
 #include "bench/lib/command.h"
 
@@ -25,6 +26,7 @@ enum {
     OPTION_RANKS_PER_NODE,
     OPTION_ROW,
     OPTION_INTERFACE,
+    OPTION_THREADS,
     OPTION_JSON,
     OPTION_HELP,
     OPTION_VERSION,
@@ -102,6 +104,9 @@ static const struct perf_option table[OPTIONS] = {
     [OPTION_INTERFACE] = { 'i', "interface", "NAME", "coo",
         perf_parse_choice, TO(interface), { perf_interface_name, 0, 0 },
         "price MPIX_Sparse_allreduce_coo or MPIX_Sparse_allreduce" },
+    [OPTION_THREADS] = { 't', "threads", "N", NULL,
+        perf_parse_count, TO(threads), { NULL, 1, SAR_THREADS_MAX },
+        "threads for the work of a call; default: MPIX_SPARSE_THREADS" },
     [OPTION_JSON] = { 'j', "json", NULL, NULL,
         perf_parse_flag, TO(json), { NULL, 0, 0 },
         "print JSON lines" },
@@ -160,7 +165,7 @@ static void print_version(void)
 static bool check_options(const struct info_options *options, const bool *given)
 {
     static const int of_explain[] = { OPTION_GAMMA, OPTION_NETWORK, OPTION_RANKS_PER_NODE, OPTION_ROW,
-                                      OPTION_INTERFACE };
+                                      OPTION_INTERFACE, OPTION_THREADS };
 
     for (int i = 0; i < OPERANDS && options->explain; i++)
         if (!given[OPTIONS + i])

@@ -7,6 +7,8 @@
 
 #include "bench/info/info.h"
 #include "bench/lib/schema.h"
+#include "comm/comm.h"
+#include "comm/topology.h"
 #include "core/forecast.h"
 #include "core/select.h"
 
@@ -14,6 +16,10 @@
  * written to memory and read from there. */
 static const double GAMMA = 2.3e-9, MEMORY = 1e-10, GIGABITS = 25, MICROSECONDS = 10, INTRA_ALPHA = 5e-7;
 enum { INTRA_PASSES = 2 };
+
+/* Share of work that threads do not divide: 16 threads take a fifth of the time of one, as
+ * `bench/simulate --compute` charges them. A call measures that. */
+static const double SERIAL_SHARE = 0.147;
 
 /* Further messages cost this fraction of the latency. */
 static const double OVERHEAD = 0.2, INTRA_OVERHEAD = 0.6;
@@ -62,6 +68,21 @@ static double first_of(double option, double setting, double common)
     return option > 0 ? option : setting > 0 ? setting : common;
 }
 
+/* Ranks of a node share its processors, which are as many as this process has. */
+static int threads_of(const struct info_options *options, const struct sar_config *config)
+{
+    struct sar_cpuset own;
+    int cpus, quota = sar_topology_cgroup_cpus();
+
+    if (options->threads > 0)
+        return (int)options->threads;
+    if (config->threads != SAR_U64_AUTO)
+        return (int)config->threads;
+    sar_topology_cpuset(0, &own);
+    cpus = sar_cpuset_count(&own);
+    return sar_comm_auto_threads((quota > 0 && quota < cpus ? quota : cpus) / (int)options->ranks_per_node);
+}
+
 /* The ranks of a node share its network. On a single node, all messages are intra-node. */
 static struct sar_machine machine_of(const struct info_options *options, const struct info_settings *settings)
 {
@@ -77,6 +98,7 @@ static struct sar_machine machine_of(const struct info_options *options, const s
                              .beta = first_of(beta, config->beta, one ? intra_beta : inter_beta),
                              .gamma = first_of(0, config->gamma, GAMMA),
                              .memory = memory };
+    m.thread_ratio = SERIAL_SHARE + (1 - SERIAL_SHARE) / threads_of(options, config);
     m.overhead = first_of(0, config->overhead, (one ? INTRA_OVERHEAD : OVERHEAD) * m.alpha);
     m.intra_overhead = one ? m.overhead : INTRA_OVERHEAD * INTRA_ALPHA;
     m.intra_alpha = one ? m.alpha : INTRA_ALPHA;
@@ -84,7 +106,7 @@ static struct sar_machine machine_of(const struct info_options *options, const s
     return m;
 }
 
-static void print_head(const struct info_options *options, const struct sar_agreed *a)
+static void print_head(const struct info_options *options, const struct sar_agreed *a, int threads)
 {
     const struct sar_machine *m = &a->machine;
 
@@ -102,6 +124,8 @@ static void print_head(const struct info_options *options, const struct sar_agre
     printf("alpha %.3g s a message, overhead %.3g s a further one, beta %.3g s/B (%.3g Gb/s)\n", m->alpha,
            m->overhead, m->beta, 8e-9 / m->beta);
     printf("# gamma %.3g s an element reduced, memory %.3g s/B\n", m->gamma, m->memory);
+    printf("# %d thread%s a rank, which %s %.3g of the time of one\n", threads, threads == 1 ? "" : "s",
+           threads == 1 ? "takes" : "take", m->thread_ratio);
     printf("# dense as a tree of messages and a ring of bytes: %.3g s, %.3g s/B\n", m->dense_alpha,
            m->dense_beta);
     printf("# bytes are those that a rank sends, or receives, whichever is more\n");
@@ -127,7 +151,7 @@ static int by_price(const void *a, const void *b)
 /* One line of the table. */
 struct price {
     const char *scheme, *unsupported_reason, *why;
-    long long count, row_len, ranks, nodes;
+    long long count, row_len, ranks, nodes, threads;
     double density, alpha, overhead, beta, gamma, memory;
     double seconds, bytes, dense_seconds; /* NaN if there is no price */
     long long columns;                    /* -1 if the scheme slices no rows, as for the messages' NaN */
@@ -214,6 +238,7 @@ static void print_json(const struct price *p)
         PERF_FIELD(price, "density", PERF_REAL, density),
         PERF_FIELD(price, "ranks", PERF_INTEGER, ranks),
         PERF_FIELD(price, "nodes", PERF_INTEGER, nodes),
+        PERF_FIELD(price, "threads", PERF_INTEGER, threads),
         PERF_FIELD(price, "alpha_s", PERF_REAL, alpha),
         PERF_FIELD(price, "overhead_s", PERF_REAL, overhead),
         PERF_FIELD(price, "beta_s", PERF_REAL, beta),
@@ -248,7 +273,7 @@ bool info_print_prices(const struct info_options *options, const struct info_set
                               .dense_face = options->interface == PERF_DENSE };
     struct sar_config config = settings->config;
     struct sar_selection selection;
-    int order[SAR_SCHEMES_MAX], n = 0;
+    int order[SAR_SCHEMES_MAX], n = 0, threads = threads_of(options, &config);
 
     if (!read_gamma(options, &f.gamma))
         return false;
@@ -261,9 +286,10 @@ bool info_print_prices(const struct info_options *options, const struct info_set
     sorted_by = &selection;
     qsort(order, (size_t)n, sizeof *order, by_price);
     if (!options->json)
-        print_head(options, &agreed);
+        print_head(options, &agreed, threads);
     for (int i = 0; i < n; i++) {
         struct price price = price_of(&selection, &agreed, (enum sar_model)config.model, order[i]);
+        price.threads = threads;
         (options->json ? print_json : print_row)(&price);
     }
     return true;

@@ -27,15 +27,19 @@ static int ranks_launched_here(void)
     return 0;
 }
 
+int sar_comm_auto_threads(int cpus)
+{
+    int threads = sar_parallel_limit(0);
+    threads = threads < cpus ? threads : cpus;
+    threads = threads < SAR_THREADS_AUTO_MAX ? threads : SAR_THREADS_AUTO_MAX;
+    return threads > 1 ? threads : 1;
+}
+
 /* Ranks that are not in the communicator take their share of the job's processors. */
 static int default_threads(const struct sar_nodes *nodes)
 {
-    int here = ranks_launched_here(), threads = sar_parallel_limit(0);
-    int share = here > 0 ? nodes->job_cpus / here : nodes->own_cpus;
-    share = share < nodes->own_cpus ? share : nodes->own_cpus;
-    threads = threads < share ? threads : share;
-    threads = threads < SAR_THREADS_AUTO_MAX ? threads : SAR_THREADS_AUTO_MAX;
-    return threads > 1 ? threads : 1;
+    int here = ranks_launched_here(), share = here > 0 ? nodes->job_cpus / here : nodes->own_cpus;
+    return sar_comm_auto_threads(share < nodes->own_cpus ? share : nodes->own_cpus);
 }
 
 /* Ranks of the program that are not in the communicator work too, and compete for the processors of the

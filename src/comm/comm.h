@@ -59,6 +59,9 @@ void sar_comm_mpi_progress(const struct sar_comm *comm);
 /** Duplicates the user's communicator and finds the nodes of its ranks. Collective over `user`. */
 enum sar_status sar_comm_open(MPI_Comm user, struct sar_comm *comm);
 
+/** Returns the threads of the setting `auto` for a rank with so many processors, if OpenMP allows them. */
+int sar_comm_auto_threads(int cpus);
+
 /** Frees the duplicate and the nodes; neither the watchdog nor the shared memory group. Collective over
  * comm. */
 void sar_comm_close(struct sar_comm *comm);

@@ -122,8 +122,9 @@ enum sar_status sar_thread_ratio_measure(const struct sar_comm *comm, int thread
     return sar_comm_max(comm, ratio, 1);
 }
 
-double sar_thread_ratio_of(double ratio, double bytes)
+double sar_thread_ratio_of(double ratio, const struct sar_vec_desc *desc, double nnz)
 {
+    double bytes = nnz * (double)(desc->element_size + desc->index_size);
     double pieces = floor(bytes / (double)sar_parallel_piece_bytes);
     return pieces < 2 ? 1 : fmax(ratio, 1 / pieces);
 }

@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "comm/thread_ratio.h"
 #include "core/policy.h"
 #include "scheme/engine/owner.h"
 
@@ -25,8 +26,11 @@ static struct sar_machine machine_of(const struct sar_forecast *f, const struct 
 {
     struct sar_machine m = f->machine;
     double node_ranks = m.ranks / nodes;
-    m.gamma = sar_agreed_element_seconds(&f->machine, desc);
-    m.thread_ratio = 1;
+    if (m.thread_ratio > 0)
+        m.thread_ratio = sar_thread_ratio_of(m.thread_ratio, desc, f->density * (double)f->count);
+    else
+        m.thread_ratio = 1;
+    m.gamma = sar_agreed_element_seconds(&f->machine, desc) * m.thread_ratio;
     m.dense_alpha = 2 * log2(nodes) * m.alpha + 2 * log2(node_ranks) * m.intra_alpha;
     m.dense_beta =
         2 * (nodes - 1) / nodes * m.beta / node_ranks + 2 * (node_ranks - 1) / node_ranks * m.intra_beta;

@@ -13,7 +13,8 @@ struct sar_forecast {
     size_t row;     /**< floats per element */
     double density; /**< elements present over count, on every rank */
     struct sar_densification gamma;
-    struct sar_machine machine; /**< as measured; dense_alpha and dense_beta are ignored */
+    struct sar_machine machine; /**< as measured; dense_alpha and dense_beta are ignored. thread_ratio is that
+                                   of large work, or 0: one thread */
     int node_ranks;             /**< ranks per node, except the last */
     bool dense_face;
 };

@@ -202,11 +202,9 @@ struct sar_error sar_error_resolve(const struct sar_agree_msg *all, const struct
 /* Returns the time of a call's work on its threads over that on one. Plans may have one thread. */
 static double thread_ratio_of(const struct sar_active_call *op, double nnz)
 {
-    const struct sar_vec_desc *desc = &op->args->sig.desc;
-    double ratio = op->comm_state->settings.machine.thread_ratio;
     if (op->policy->config.threads == 1)
         return 1;
-    return sar_thread_ratio_of(ratio, nnz * (double)(desc->element_size + desc->index_size));
+    return sar_thread_ratio_of(op->comm_state->settings.machine.thread_ratio, &op->args->sig.desc, nnz);
 }
 
 /* Only floats are rounded to 16 bits. A product may overflow those long before the float. */

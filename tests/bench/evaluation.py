@@ -200,6 +200,12 @@ def computing():
         near += times["auto"] <= 1.05 * min(times.values())
         best += times["auto"] == min(times.values())
     yield f"within 5 % of the fastest in {near} of {len(CELLS)} calls, the fastest in {best}"
+    rows_over = {s: [row_of(f"threads-16-{m}-{r}-{t}", s) for m, r, t in CELLS] for s in ("dense", "auto")}
+    over_bound = {s: [1 / over_dense(row, c[2]) for row, c in zip(rows_over[s], CELLS)] for s in rows_over}
+    yield f"takes {span(over_bound['dense'])} times the lower bound of dense algorithms"
+    later = [times for times in over_bound["auto"] if times > 1]
+    yield f"below the time of `auto` in {len(later)} of them: llama at 400 Gb/s on one thread"
+    yield f"one thread takes {real(later[0])} times as long"
     model = [row["predicted_s"] / row["median_s"] for row in (cell(m, r, t) for m, r, t in CELLS)]
     yield f"prices of `balanced` are {span(model)} times the simulated times"
     batch = [time_of(name) / time_of(name, "recursive_doubling") - 1 for name in ("batch1coo", "batch1")]

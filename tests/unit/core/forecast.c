@@ -70,6 +70,26 @@ static void test_agreed(void **state)
     assert_false(sar_forecast_agreed(&f, &config).desc.absent_is_zero); /* as in a call with a sum */
 }
 
+/* Threads shorten large work only, in the same proportion as in a call. */
+static void test_agreed_threads(void **state)
+{
+    struct sar_config config = config_make("auto");
+    struct sar_forecast f = forecast_make(1000000, 0.1, 8), few = forecast_make(1000000, 0.01, 8);
+    (void)state;
+    struct sar_agreed a = sar_forecast_agreed(&f, &config);
+    double one = a.machine.gamma;
+    double price = sar_scheme_balanced.seconds(&a);
+    check_close(a.machine.thread_ratio, 1);
+    f.machine.thread_ratio = few.machine.thread_ratio = 0.25;
+    a = sar_forecast_agreed(&f, &config);
+    check_close(a.machine.thread_ratio, 0.25);
+    check_close(a.machine.gamma * 1e12, 0.25 * one * 1e12);
+    assert_true(sar_scheme_balanced.seconds(&a) < price);
+    a = sar_forecast_agreed(&few, &config); /* 80 kB: one piece */
+    check_close(a.machine.thread_ratio, 1);
+    check_close(a.machine.gamma * 1e12, one * 1e12);
+}
+
 /* Three nodes; the last has fewer ranks. */
 static void test_agreed_nodes(void **state)
 {
@@ -301,6 +321,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_agreed),
+        cmocka_unit_test(test_agreed_threads),
         cmocka_unit_test(test_agreed_nodes),
         cmocka_unit_test(test_price_is_bytes_times_beta),
         cmocka_unit_test(test_bytes_of_coordinates),
