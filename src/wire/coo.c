@@ -48,7 +48,7 @@ const struct sar_wire sar_wire_coo = {
     .codec_id = SAR_CODEC_COO,
     .min_bytes = bytes_of,
     .nnz_cost = 0.21,
-    .pull_nnz_cost = 0.13 + SAR_WIRE_MERGE_WORK,
+    .pull_nnz_cost = 0.13,
     .encode = encode,
     .decode = decode,
 };

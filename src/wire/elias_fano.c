@@ -235,7 +235,7 @@ const struct sar_wire sar_wire_elias_fano = {
     .codec_id = SAR_CODEC_ELIAS_FANO,
     .min_bytes = bytes_of,
     .nnz_cost = 1.46,
-    .pull_nnz_cost = 0.78 + SAR_WIRE_MERGE_WORK,
+    .pull_nnz_cost = 0.78,
     .encode = encode,
     .decode = decode,
 };

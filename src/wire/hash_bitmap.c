@@ -211,6 +211,7 @@ const struct sar_wire sar_wire_hash_bitmap = {
     .slot_cost = 0.01,
     .pull_nnz_cost = 0.06,
     .pull_slot_cost = 0.043,
+    .pulls_bits = true,
     .encode = encode,
     .decode = decode,
 };

@@ -217,7 +217,7 @@ const struct sar_wire sar_wire_packed = {
     .exact_bytes = bytes_of,
     .expected_bytes = expected,
     .nnz_cost = 4.35,
-    .pull_nnz_cost = 2.17 + SAR_WIRE_MERGE_WORK,
+    .pull_nnz_cost = 2.17,
     .encode = encode,
     .decode = decode,
 };

@@ -7,6 +7,9 @@
 
 #include "wire/wire.h"
 
+/* In units of gamma, by the costs `assemble` of bench/results/costs.json. */
+static const double MERGE_WORK = 0.42, BLOCK_WORK = 2.1;
+
 /* Message headers hold positions in this list, so a format that is optional comes last. */
 const struct sar_wire *const sar_wires[] = {
     &sar_wire_coo,
@@ -59,16 +62,23 @@ double sar_wire_cost(const struct sar_wire *wire, const struct sar_wire_layout *
     return wire->nnz_cost * nnz + wire->slot_cost * scanned(wire, layout, nnz);
 }
 
-double sar_wire_pull_cost(const struct sar_wire *wire, const struct sar_wire_layout *layout, double nnz)
+double sar_wire_merge_work(double nnz, double blocks)
 {
-    return wire->pull_nnz_cost * nnz + wire->pull_slot_cost * scanned(wire, layout, nnz);
+    return MERGE_WORK * nnz + BLOCK_WORK * blocks;
+}
+
+double sar_wire_pull_cost(const struct sar_wire *wire, const struct sar_wire_layout *layout, double nnz,
+                          unsigned block)
+{
+    double placing = wire->pulls_bits ? 0 : sar_wire_merge_work(nnz, (double)layout->slots / block);
+    return wire->pull_nnz_cost * nnz + wire->pull_slot_cost * scanned(wire, layout, nnz) + placing;
 }
 
 static double seconds_of_work(const struct sar_wire *wire, const struct sar_wire_layout *layout, double nnz,
                               struct sar_wire_price price)
 {
-    return price.gamma *
-           (price.assembles ? sar_wire_pull_cost(wire, layout, nnz) : sar_wire_cost(wire, layout, nnz));
+    return price.gamma * (price.block > 0 ? sar_wire_pull_cost(wire, layout, nnz, price.block)
+                                          : sar_wire_cost(wire, layout, nnz));
 }
 
 /* Counts the exact bytes, which reads all indices, only if the format's fewest bytes would win. */

@@ -20,9 +20,6 @@ struct sar_wire_layout {
     enum sar_wire_precision precision; /**< rounding of values (wire/round16.h); formats ignore it */
 };
 
-/** Work to put an element of a list of slots in place, block by block; a part of pull_nnz_cost. */
-#define SAR_WIRE_MERGE_WORK 0.35
-
 /** A wire format. One constant a file. */
 struct sar_wire {
     const char *name;
@@ -37,8 +34,10 @@ struct sar_wire {
     double (*expected_bytes)(const struct sar_wire_layout *layout, double nnz);
     /** Time to encode and decode an element, and a slot that is scanned (sar_wire_cost). */
     double nnz_cost, slot_cost;
-    /** Time for an element of a pull, and for a slot that is scanned (sar_wire_pull_cost). */
+    /** Time for an element of a pull, and for a slot that is scanned; in addition sar_wire_merge_work, unless
+     * bits are put in place without a list of slots (sar_wire_pull_cost). */
     double pull_nnz_cost, pull_slot_cost;
+    bool pulls_bits;
     /** Returns the expected share of slots that are scanned. NULL: all. */
     double (*scanned_share)(const struct sar_wire_layout *layout, double nnz);
     /** Writes vec to the payload of sar_wire_bytes(wire, layout, vec) bytes. */
@@ -76,15 +75,19 @@ double sar_wire_expected(const struct sar_wire *wire, const struct sar_wire_layo
  * counted. */
 double sar_wire_cost(const struct sar_wire *wire, const struct sar_wire_layout *layout, double nnz);
 
-/** As sar_wire_cost, for a message of a pull that is put in place block by block: the time to decode its
- * elements and to write them there. Bits are not turned into lists of slots for that. Its writer encodes it
- * once for all receivers, each of whom decodes the messages of all writers; so encoding is left out. */
-double sar_wire_pull_cost(const struct sar_wire *wire, const struct sar_wire_layout *layout, double nnz);
+/** Returns the time to put nnz elements of lists of slots in place, block by block, in units of gamma. */
+double sar_wire_merge_work(double nnz, double blocks);
+
+/** As sar_wire_cost, for a message of a pull that is put in place in blocks of so many slots: the time to
+ * decode its elements and to write them there. Its writer encodes it once for all receivers, each of whom
+ * decodes the messages of all writers; so encoding is left out. */
+double sar_wire_pull_cost(const struct sar_wire *wire, const struct sar_wire_layout *layout, double nnz,
+                          unsigned block);
 
 /** Price of a message: seconds for a byte, and for one unit of work. */
 struct sar_wire_price {
     double beta, gamma;
-    bool assembles; /**< work is sar_wire_pull_cost, not sar_wire_cost */
+    unsigned block; /**< slots of a block if work is sar_wire_pull_cost; 0: work is sar_wire_cost */
 };
 
 /** Returns the cheapest format for vec, by exact bytes; with gamma 0, the smallest one. */

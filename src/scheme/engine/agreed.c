@@ -102,7 +102,7 @@ static struct sar_wire_price price_of(const struct sar_agreed *agreed, bool pull
 {
     double weight = policy == NULL || policy->work_weight <= 0 ? 1 : policy->work_weight;
     double unit = wants_smallest(agreed, pull) ? 0 : weight * sar_agreed_value_seconds(agreed);
-    return (struct sar_wire_price){ agreed->machine.beta, unit, policy != NULL && policy->assembles };
+    return (struct sar_wire_price){ agreed->machine.beta, unit, policy == NULL ? 0 : policy->block };
 }
 
 const struct sar_wire *sar_agreed_wire(const struct sar_agreed *agreed, bool pull,
@@ -158,8 +158,8 @@ struct sar_cost sar_agreed_cost_with(const struct sar_agreed *agreed, bool pull,
                                      const struct sar_wire_layout *layout, double nnz)
 {
     const struct sar_wire *wire = sar_agreed_expected_wire(agreed, pull, policy, layout, nnz);
-    bool assembles = policy != NULL && policy->assembles;
-    double work = assembles ? sar_wire_pull_cost(wire, layout, nnz) : sar_wire_cost(wire, layout, nnz);
+    unsigned block = policy == NULL ? 0 : policy->block;
+    double work = block > 0 ? sar_wire_pull_cost(wire, layout, nnz, block) : sar_wire_cost(wire, layout, nnz);
     return (struct sar_cost){ SAR_MSG_HEADER_BYTES + sar_wire_expected(wire, layout, nnz),
                               (work + rounding_work(layout) * nnz) * value_work(agreed) };
 }

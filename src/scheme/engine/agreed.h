@@ -127,7 +127,7 @@ struct sar_wire_layout sar_agreed_layout(const struct sar_agreed *agreed, uint64
 struct sar_wire_policy {
     const struct sar_wire *preferred; /**< the scheme's own format, or NULL */
     double work_weight;               /**< of work against bytes, one of which may be hidden; 0: 1 */
-    bool assembles; /**< all ranks put the messages in place block by block: sar_wire_pull_cost */
+    unsigned block; /**< slots of a block that all ranks put in place (sar_wire_pull_cost), or 0 */
 };
 
 /** Returns the format for a message: the forced one, else the preferred one, else the cheapest for vec.

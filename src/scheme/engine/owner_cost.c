@@ -322,7 +322,7 @@ static struct sar_owner_estimate estimate_weighted(const struct sar_agreed *a,
 {
     const struct sar_owner_cost_terms *terms = &weighted;
     weighted.push_policy.work_weight = weighted.pull_policy.work_weight = weight;
-    weighted.pull_policy.assembles = sar_owner_assembles(a, terms);
+    weighted.pull_policy.block = sar_owner_assembles(a, terms) ? 1u << terms->map.grain_shift : 0;
     struct sar_owner_cost_terms max = with_max_shares(a, terms);
     double sums = sar_agreed_union_nnz(a, a->machine.ranks);
     uint64_t slots = terms->map.slots_max;

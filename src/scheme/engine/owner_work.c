@@ -8,7 +8,7 @@
 #include "vector/partition.h"
 
 /* In elements of one value, as `mpix_sparse_perf --costs` measures them. */
-static const double SLICE_COPY_WORK = 0.1, SLOT_WORK = 0.0025, BLOCK_WORK = 1.9;
+static const double SLICE_COPY_WORK = 0.1, SLOT_WORK = 0.0025;
 
 /* Returns the work on the longest slice of a row, in elements: gamma has a part for the first value, and one
  * for the bytes of the others. */
@@ -65,20 +65,21 @@ bool sar_owner_assembles(const struct sar_agreed *a, const struct sar_owner_cost
 }
 
 /* Returns the work of putting the elements of the result in order: block by block, or, where the map has
- * many more blocks than elements, by a reduction. Formats that assemble count that of a value themselves. */
+ * many more blocks than elements, by a reduction. Of rows, formats count the work of a value themselves. */
 static double merge_work_of(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms,
                             const struct sar_owner_estimate *estimate)
 {
     const struct sar_partition_map *map = &terms->map;
     double sums = sar_agreed_union_nnz(a, a->machine.ranks), counted = 0;
+    double blocks = (double)stripes_of(map) * map->parts;
     if (a->call.collective == SAR_REDUCE_SCATTER)
         return sums * terms->pull_share;
     if (!merges_by_block(a, map))
         return sums;
-    if (estimate->pull_policy.assembles && a->machine.gamma > 0)
-        counted = SAR_WIRE_MERGE_WORK * sums * sar_agreed_value_seconds(a) / a->machine.gamma;
-    return fmin(SAR_WIRE_MERGE_WORK * sums + BLOCK_WORK * (double)stripes_of(map) * map->parts, sums) -
-           counted;
+    double work = sar_wire_merge_work(sums, blocks);
+    if (estimate->pull_policy.block > 0 && a->machine.gamma > 0)
+        counted = work * sar_agreed_value_seconds(a) / a->machine.gamma;
+    return fmax(fmin(work, sums) - counted, 0);
 }
 
 double sar_owner_reduce_work(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms)
@@ -96,7 +97,7 @@ double sar_owner_work(const struct sar_agreed *a, const struct sar_owner_cost_te
 {
     double parts = estimate->peers + 1;
     double slice = slice_work(a, terms), merged = merge_work_of(a, terms, estimate);
-    double readings = estimate->pull_policy.assembles ? parts : parts / 2;
+    double readings = estimate->pull_policy.block > 0 ? parts : parts / 2;
     double coding = estimate->peers * estimate->push.work + readings * estimate->pull.work;
     double read = a->data.nnz_max + estimate->reduce_work;
     if (terms->group_ranks > 1)

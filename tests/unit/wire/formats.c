@@ -340,10 +340,9 @@ static void test_where_formats_cross(void **state)
 /* The cheapest format has the fewest bytes and the least work; ties go to the first. */
 static void test_the_cheapest(void **state)
 {
-    static const struct sar_wire_price prices[] = { { 1, 0, false },       { 0, 1, false },
-                                                    { 8e-9, 3e-9, false }, { 2e-11, 3e-9, false },
-                                                    { 0, 0, false },       { 8e-9, 3e-9, true },
-                                                    { 2e-11, 3e-9, true } };
+    static const struct sar_wire_price prices[] = { { 1, 0, 0 },         { 0, 1, 0 }, { 8e-9, 3e-9, 0 },
+                                                    { 2e-11, 3e-9, 0 },  { 0, 0, 0 }, { 8e-9, 3e-9, 64 },
+                                                    { 2e-11, 3e-9, 256 } };
     (void)state;
     for (unsigned k = 0; k < VARIANTS * LENGTH(prices) * 300; k++) {
         struct sar_wire_price price = prices[k / VARIANTS % LENGTH(prices)];
@@ -358,16 +357,42 @@ static void test_the_cheapest(void **state)
         double least = INFINITY;
         const struct sar_wire *best = NULL;
         for (size_t w = 0; sar_wires[w] != NULL; w++) {
+            double work = price.block > 0
+                              ? sar_wire_pull_cost(sar_wires[w], &layout, (double)nnz, price.block)
+                              : sar_wire_cost(sar_wires[w], &layout, (double)nnz);
             double cost =
-                sar_wire_expected(sar_wires[w], &layout, (double)nnz) * price.beta +
-                (price.assembles ? sar_wire_pull_cost : sar_wire_cost)(sar_wires[w], &layout, (double)nnz) *
-                    price.gamma;
+                sar_wire_expected(sar_wires[w], &layout, (double)nnz) * price.beta + work * price.gamma;
             if (cost < least)
                 best = sar_wires[w];
             least = fmin(least, cost);
         }
         assert_ptr_equal(cheapest, best);
     }
+}
+
+/* Lists of slots cost less to put in place in long blocks; bits cost as much in any. */
+static void test_work_of_blocks(void **state)
+{
+    struct sar_wire_layout layout = { 100000, 4, 1, 4, false, SAR_PRECISION_FULL };
+    (void)state;
+    for (size_t w = 0; sar_wires[w] != NULL; w++) {
+        double in_64 = sar_wire_pull_cost(sar_wires[w], &layout, 8000, 64),
+               in_256 = sar_wire_pull_cost(sar_wires[w], &layout, 8000, 256), blocks = 100000 / 64. * 3 / 4;
+        bool has_list = sar_wires[w] != &sar_wire_hash_bitmap;
+        double more = has_list ? sar_wire_merge_work(0, blocks) : 0;
+        assert_true(fabs(in_64 - in_256 - more) < 1e-6 * in_64);
+        assert_true(!has_list || in_256 > sar_wire_merge_work(8000, 0));
+    }
+}
+
+/* With costs as measured, a rank of lstm puts bits in place for less than a bitmap of two levels, though
+ * that takes fewer bytes at 25 Gb/s. */
+static void test_the_pull_of_lstm(void **state)
+{
+    struct sar_wire_layout layout = { 396484, 4, 1, 4, false, SAR_PRECISION_FULL };
+    struct sar_wire_price price = { 3.2e-10 * 15 / 16, 2.06e-9, 256 };
+    (void)state;
+    assert_ptr_equal(sar_wire_cheapest_expected(&layout, 30653, price), &sar_wire_hash_bitmap);
 }
 
 /* Sizes and work grow with the number of elements; sizes saturate and do not wrap around. */
@@ -379,8 +404,8 @@ static void test_sizes_and_work_grow(void **state)
                                vast = { UINT64_MAX, 256, 64, 8, false, SAR_PRECISION_FULL };
         for (uint64_t nnz = 1; nnz <= small.slots; nnz += 7) {
             assert_true(sar_wires[w]->min_bytes(&small, nnz) >= sar_wires[w]->min_bytes(&small, nnz - 1));
-            assert_true(sar_wire_pull_cost(sar_wires[w], &small, (double)nnz) >=
-                        sar_wire_pull_cost(sar_wires[w], &small, (double)nnz - 1));
+            assert_true(sar_wire_pull_cost(sar_wires[w], &small, (double)nnz, 64) >=
+                        sar_wire_pull_cost(sar_wires[w], &small, (double)nnz - 1, 64));
             assert_true(sar_wire_cost(sar_wires[w], &small, (double)nnz) >=
                         sar_wire_cost(sar_wires[w], &small, (double)nnz - 1));
         }
@@ -473,6 +498,8 @@ int main(void)
         cmocka_unit_test(test_bitmaps),
         cmocka_unit_test(test_where_formats_cross),
         cmocka_unit_test(test_the_cheapest),
+        cmocka_unit_test(test_work_of_blocks),
+        cmocka_unit_test(test_the_pull_of_lstm),
         cmocka_unit_test(test_sizes_and_work_grow),
         cmocka_unit_test(test_names),
     };
