@@ -164,8 +164,8 @@ static void print_version(void)
 
 static bool check_options(const struct info_options *options, const bool *given)
 {
-    static const int of_explain[] = { OPTION_GAMMA, OPTION_NETWORK, OPTION_RANKS_PER_NODE, OPTION_ROW,
-                                      OPTION_INTERFACE, OPTION_THREADS };
+    static const int of_explain[] = { OPTION_GAMMA, OPTION_NETWORK,   OPTION_RANKS_PER_NODE,
+                                      OPTION_ROW,   OPTION_INTERFACE, OPTION_THREADS };
 
     for (int i = 0; i < OPERANDS && options->explain; i++)
         if (!given[OPTIONS + i])
