@@ -385,16 +385,6 @@ static void test_work_of_blocks(void **state)
     }
 }
 
-/* With costs as measured, a rank of lstm puts bits in place for less than a bitmap of two levels, though
- * that takes fewer bytes at 25 Gb/s. */
-static void test_the_pull_of_lstm(void **state)
-{
-    struct sar_wire_layout layout = { 396484, 4, 1, 4, false, SAR_PRECISION_FULL };
-    struct sar_wire_price price = { 3.2e-10 * 15 / 16, 2.06e-9, 256 };
-    (void)state;
-    assert_ptr_equal(sar_wire_cheapest_expected(&layout, 30653, price), &sar_wire_hash_bitmap);
-}
-
 /* Sizes and work grow with the number of elements; sizes saturate and do not wrap around. */
 static void test_sizes_and_work_grow(void **state)
 {
@@ -499,7 +489,6 @@ int main(void)
         cmocka_unit_test(test_where_formats_cross),
         cmocka_unit_test(test_the_cheapest),
         cmocka_unit_test(test_work_of_blocks),
-        cmocka_unit_test(test_the_pull_of_lstm),
         cmocka_unit_test(test_sizes_and_work_grow),
         cmocka_unit_test(test_names),
     };
