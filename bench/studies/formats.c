@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Study `formats`: size and coding time of each format for one owner's part of a hashed vector, and the
- * format that the library would choose. Only the density of the part matters, so the table holds for pushes
- * and pulls. */
+ * format that the library would choose. Formats of others have a size alone. Only the density of the part
+ * matters, so the table holds for pushes and pulls. */
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 
 #include "bench/lib/settings.h"
 #include "bench/lib/stats.h"
+#include "bench/studies/other_formats.h"
 #include "bench/studies/study.h"
 #include "comm/machine.h"
 #include "vector/partition.h"
@@ -143,6 +144,24 @@ static void measure(struct part *part, const struct sar_wire *wire, struct recor
     free(decode);
 }
 
+/* Adds records of the formats that the library does not send. */
+static void report_other_formats(struct perf_study *study, const struct part *part, struct record other)
+{
+    double slots = (double)part->layout.slots, size = (double)part->layout.element_size;
+
+    other.chosen = other.smallest = false;
+    other.encode = other.decode = other.expected = other.values_rate = other.dense_rate = NAN;
+    other.wrong = -1;
+    for (const struct perf_other_format *format = perf_other_formats; format->name != NULL; format++) {
+        double bytes = format->bytes(slots, (double)part->vec.nnz, size);
+
+        other.wire = format->name;
+        other.bytes = (long long)bytes;
+        other.size = bytes / (slots * size);
+        perf_study_add(study, &other);
+    }
+}
+
 static void report_part(struct perf_study *study, struct part *part, struct record *record)
 {
     const struct sar_wire *cheapest =
@@ -171,6 +190,7 @@ static void report_part(struct perf_study *study, struct part *part, struct reco
         study->wrong += record->wrong;
         perf_study_add(study, record);
     }
+    report_other_formats(study, part, *record);
 }
 
 /* Sets the constants that the library would use: from the environment, else measured. Collective. */
