@@ -110,7 +110,7 @@ def lines_of(axes, series, dashed=None):
     """Plot each series as a line, and the series of the same name in `dashed` as a dashed line."""
     for i, (name, points) in enumerate(series.items()):
         look = {"color": COLOURS[i % 8], "marker": MARKERS[i % 8], "markersize": 4}
-        axes.plot(*zip(*sorted(points)), label=name, **look)
+        axes.plot(*zip(*sorted(points)), "-" if i < 8 else ":", label=name, **look)
         if dashed and name in dashed:
             axes.plot(*zip(*sorted(dashed[name])), linestyle="--", **look)
     if series:

@@ -20,12 +20,13 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "bench"))
 sys.dont_write_bytecode = True
 
-from evaluation import broadcasts, compute, crossover, halves, rows  # noqa: E402
+from evaluation import broadcasts, compute, crossover, halves, rows, training  # noqa: E402
 from evaluation.compute import SIZES, STEPS, gain, name_of, over_dense  # noqa: E402
 from evaluation.emulation import NAMES, runs_of  # noqa: E402
 from evaluation.figures import dense_of, floor_of, rows_of, times_of  # noqa: E402
 from evaluation.rows import TABLES  # noqa: E402
 import assumptions  # noqa: E402
+import baselines  # noqa: E402
 from sentences import percent, real, row_of, span, time_of  # noqa: E402
 
 CELLS = list(itertools.product(compute.SIZES, compute.RATES, compute.THREADS))
@@ -42,6 +43,9 @@ def load_evaluate():
     loader.exec_module(module)
     crossover.draw_map = (
         lambda found: "![Predicted gain over dense by rate and density](evaluation/crossover.svg)\n"
+    )
+    training.draw_timeline = (
+        lambda found: "![A step of training in each way](evaluation/training-timeline.svg)\n"
     )
     for home in (module, compute, rows):
         home.save = lambda axes, name, alt: f"![{alt}](evaluation/{name}.svg)\n"
@@ -393,6 +397,7 @@ def runs_of_text(evaluate, folder, again):
     with contextlib.ExitStack() as patched:
         patched.enter_context(unittest.mock.patch.object(evaluate, "RESULTS", folder))
         patched.enter_context(unittest.mock.patch.object(evaluate.subprocess, "run", run))
+        patched.enter_context(unittest.mock.patch.object(evaluate.manifest, "commit", lambda: "commit"))
         patched.enter_context(contextlib.redirect_stdout(io.StringIO()))
         evaluate.measure(argparse.Namespace(**options))
     for call in run.call_args_list:
@@ -400,7 +405,8 @@ def runs_of_text(evaluate, folder, again):
         simulate = [str(TOP / "bench" / "simulate"), "-b", str(folder.resolve())]
         if words[:3] != simulate or "text:text" not in words or home != text.resolve().parent:
             return f"{words} in {home}"
-    return run.call_count
+    recorded = {file.name for file in folder.glob("*.json")} == set(evaluate.manifest.entries(folder))
+    return run.call_count if recorded else "without a manifest"
 
 
 def measuring(evaluate):
@@ -418,7 +424,7 @@ def measuring(evaluate):
 
 def main():
     failed, n, evaluate, text = 0, 0, load_evaluate(), ""
-    for fault in measuring(evaluate):
+    for fault in itertools.chain(measuring(evaluate), baselines.faults_of_manifest(evaluate)):
         print(fault)
         failed = 1
     for file, made in evaluate.pages():
@@ -447,6 +453,7 @@ def main():
         of_broadcasts,
         of_mpis,
         *assumptions.PARTS,
+        *baselines.PARTS,
     ):
         for sentence in part():
             n += 1

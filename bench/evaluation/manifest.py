@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The manifest of bench/results: for each file the command that made it, host, date and commit.
+
+    PYTHONPATH=bench python3 -m evaluation.manifest FILE COMMAND...
+
+records a file that another program than bench/evaluate has made."""
+
+import datetime
+import json
+import pathlib
+import platform
+import shlex
+import subprocess
+import sys
+
+from evaluation.figures import RESULTS, TOP
+
+NAME = "manifest.jsonl"
+
+
+def entries(folder=RESULTS):
+    """The manifest of a folder: a record for each file, by its name."""
+    file = folder / NAME
+    lines = file.read_text().splitlines() if file.exists() else []
+    return {record["file"]: record for record in map(json.loads, lines)}
+
+
+def words_of(command):
+    """A command as a shell would read it, from the top of the sources."""
+    return shlex.join("mpix_sparse_perf" if word == "PERF" else word for word in command)
+
+
+def host():
+    """The processors of this machine, and their system."""
+    try:
+        lines = open("/proc/cpuinfo", encoding="utf-8").read().splitlines()
+    except OSError:
+        lines = []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{len(models)} x {models[0]}, {platform.system()}" if models else platform.platform()
+
+
+def commit():
+    """The commit of the sources, with a mark if they have changed since; None without git."""
+    words = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
+    run = subprocess.run(words, cwd=TOP, capture_output=True, text=True)
+    return run.stdout.strip() if run.returncode == 0 else None
+
+
+def record_result(file, command):
+    """Add a result of today, or replace its record."""
+    found = entries(file.parent)
+    found[file.name] = {
+        "file": file.name,
+        "command": words_of(command),
+        "host": host(),
+        "date": datetime.date.today().isoformat(),
+        "commit": commit(),
+    }
+    write(found, file.parent)
+
+
+def write(found, folder=RESULTS):
+    (folder / NAME).write_text("".join(json.dumps(found[name]) + "\n" for name in sorted(found)))
+
+
+if __name__ == "__main__":
+    record_result(pathlib.Path(sys.argv[1]), sys.argv[2:])

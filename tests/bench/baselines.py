@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sentences on formats and programs of others, and on training; and the manifest, for
+tests/bench/evaluation.py."""
+
+import pathlib
+
+from evaluation import manifest, oktopk, training
+from evaluation.figures import RESULTS, rows_of
+from sentences import percent, span, time_of
+
+
+def of_formats():
+    """Formats of others beside those of the library."""
+    sizes = {}
+    for row in rows_of("study-formats"):
+        sizes.setdefault(row["density"], {})[row["wire"]] = row["bytes"]
+    pici = [found["pici"] / found["hash_bitmap"] for found in sizes.values()]
+    bloom = [found["bloom"] / found["elias_fano"] for found in sizes.values()]
+    yield f"It takes {span(pici)} times the bytes of a hash bitmap"
+    yield f"it takes {span(bloom)} times the bytes of Elias–Fano coding"
+    first = {min(found, key=found.get) for found in sizes.values()}
+    yield "Neither is smallest at any density" if not first & {"pici", "bloom"} else f"smallest: {first}"
+
+
+def of_oktopk():
+    found = {workload: oktopk.row_of(workload) for workload in oktopk.WORKLOADS}
+    push, pull = ([row[key] for row in found.values()] for key in ("push_imbalance", "pull_imbalance"))
+    yield f"boundaries make the push equal, {span(push)} times the mean"
+    yield f"The fullest part of it has {span(pull)} times the mean"
+    bound = {m: oktopk.seconds_of(row, oktopk.COORDINATE) for m, row in found.items()}
+    yield f"It is {span([bound[m] / row['median_s'] for m, row in found.items()])} times what `oktopk` takes"
+    chosen = [oktopk.with_formats(row) / time_of(f"speedup-{m}") for m, row in found.items()]
+    yield f"With the formats chosen the bound is {span(chosen)} times the time of `balanced`"
+    ours = {m: time_of(f"steps-{m}-hash-coo") for m in ("lstm", "llama")}
+    yield f"`balanced` takes {ours['lstm'] * 1e3:.1f} ms (lstm) and {ours['llama'] * 1e3:.1f} (llama)"
+    yield f"and the bound is {bound['lstm'] * 1e3:.1f} and {bound['llama'] * 1e3:.1f} ms"
+
+
+def of_training():
+    """Each claim of the page on training, for the cases that are stored."""
+    found = [training.ways_of(case) for case in training.cases()]
+    if not found:
+        return
+    gains = [ways["dense"]["median_s"] / ways["auto"]["median_s"] for ways in found]
+    yield f"`auto` makes a step {span(gains, 1)} times as fast as dense"
+    less = [ways["dense"]["bytes_sent_max"] / ways["auto"]["bytes_sent_max"] for ways in found]
+    yield f"A host of dense sends {span(less, 0)} times the bytes of `auto`"
+    spread = [max(row["step_s"]) / min(row["step_s"]) for ways in found for row in ways.values()]
+    yield f"Times of one way differ by up to {max(spread):.1f} times from step to step"
+    sent = {
+        way: [ways[way]["bytes_sent_max"] / ways["auto"]["bytes_sent_max"] for ways in found]
+        for way in ("recursive_doubling", "AGsparse")
+    }
+    yield f"recursive doubling sends {span(sent['recursive_doubling'])} times the bytes of `auto`"
+    yield f"and AGsparse {span(sent['AGsparse'])} times"
+    apart = max(
+        abs(ours - theirs) / theirs
+        for ways in found
+        for row in ways.values()
+        for ours, theirs in zip(row["losses"], ways["dense"]["losses"])
+    )
+    yield "Losses of all ways agree within .1 %" if apart < 1e-3 else f"they differ by {percent(apart)} %"
+
+
+def faults_of_manifest(evaluate):
+    """Sentences on what is wrong with the manifest of bench/results."""
+    found = manifest.entries()
+    files = {file.name for file in RESULTS.glob("*.json")}
+    for name in sorted(files ^ set(found)):
+        yield f"bench/results: {name} is {'not in the manifest' if name in files else 'no file'}"
+    for name, command in evaluate.measurements(pathlib.Path("text")):
+        record = found.get(name + ".json")
+        if record and record["command"] != manifest.words_of(command):
+            yield f"bench/results/{name}.json is of another command: {record['command']}"
+    for record in found.values():
+        if not all(record[key] for key in ("command", "date", "commit")):
+            yield f"the manifest lacks command, date or commit of {record['file']}"
+
+
+PARTS = [of_formats, of_oktopk, of_training]
