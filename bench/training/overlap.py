@@ -74,11 +74,11 @@ class DenseTable(Call):
 class SparseTable(Call):
     """The rows of a table that have a gradient."""
 
-    def __init__(self, name: str, table: torch.nn.Parameter, scheme: str) -> None:
+    def __init__(self, name: str, table: torch.nn.Parameter, hints: dict[str, str]) -> None:
         super().__init__(name)
         self._table = table
         rows, row = table.shape
-        self.plan = mpix_sparse.CooPlan(rows, "float32", row=row, hints={"scheme": scheme})
+        self.plan = mpix_sparse.CooPlan(rows, "float32", row=row, hints=hints)
 
     def _start(self) -> Any:
         gradient = self._table.grad
@@ -120,17 +120,18 @@ class Sums:
     Args:
         tables: names and parameters.
         rest: all other parameters.
-        scheme: of the tables; "dense" for whole gradients.
+        hints: of the plans of tables; of scheme "dense" for whole gradients.
     """
 
     def __init__(
-        self, tables: Sequence[tuple[str, torch.nn.Parameter]], rest: list[Any], scheme: str
+        self, tables: Sequence[tuple[str, torch.nn.Parameter]], rest: list[Any], hints: dict[str, str]
     ) -> None:
         self._kept = []
         self._started: list[Call] = []
         self.calls: list[Call] = []
         for name, table in tables:
-            call = DenseTable(name, table) if scheme == "dense" else SparseTable(name, table, scheme)
+            is_dense = hints["scheme"] == "dense"
+            call = DenseTable(name, table) if is_dense else SparseTable(name, table, hints)
             self._add(call, [table])
         self._add(Rest(rest), rest)
 

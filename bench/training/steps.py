@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Step times of data-parallel training with four ways to sum the gradients of tables, in turns. bench/train
-runs this program on emulated hosts."""
+"""Step times of data-parallel training with several ways to sum the gradients of tables, in turns.
+bench/train runs this program on emulated hosts."""
 
 from __future__ import annotations
 
@@ -25,13 +25,15 @@ import model as language  # noqa: E402
 from text import Batches, Sampler, Text  # noqa: E402
 from overlap import Span, Sums  # noqa: E402
 
-# Ways, and the scheme that sums tables; all other parameters are summed by MPI_Allreduce.
+# Ways, and hints of the plans that sum tables; all other parameters are summed by MPI_Allreduce.
 WAYS = {
-    "dense": "dense",
-    "AGsparse": "allgather",
-    "recursive_doubling": "recursive_doubling",
-    "auto": "auto",
+    "dense": {"scheme": "dense"},
+    "AGsparse": {"scheme": "allgather"},
+    "recursive_doubling": {"scheme": "recursive_doubling"},
+    "auto": {"scheme": "auto"},
+    "auto, not learning": {"scheme": "auto", "learn": "off"},
 }
+TURN = 4  # steps of a sparse way for one of dense: auto tries schemes in its first calls of a tensor
 ROWS, NUMBERS = [100_000, 30_000, 10_000, 3_000, 1_000, 300, 100, 30], 13  # of the recommendation model
 
 
@@ -117,8 +119,15 @@ class Trainer:
         self.sent.append(network_bytes() - sent)
         self.losses.append(float(mpix_sparse.allreduce(numpy.array([loss.item()]))[0]))
 
-    def record(self, skip: int) -> dict[str, Any]:
-        """Measurements of all ranks, and the spans of this rank's median step. Collective."""
+    def turn(self) -> None:
+        """Make the steps of a turn. Collective."""
+        for _ in range(1 if self.way == "dense" else TURN):
+            self.step()
+
+    def record(self, turns: int) -> dict[str, Any]:
+        """Measurements of all ranks after so many turns, and the spans of this rank's median step.
+        Collective."""
+        skip = turns if self.way == "dense" else turns * TURN
         whole = mpix_sparse.allreduce(numpy.array([spans[-1][2] for spans in self.steps]), "max")[skip:]
         waits = [dict((name, end - begin) for name, begin, end in spans)["wait"] for spans in self.steps]
         wait = mpix_sparse.allreduce(numpy.array(waits), "sum")[skip:] / mpix_sparse.size()
@@ -142,8 +151,8 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split(".")[0])
     parser.add_argument("--model", choices=MODELS, required=True)
     parser.add_argument("--text", help="what the language model learns from")
-    parser.add_argument("--steps", type=int, default=6, help="of each way [%(default)s]")
-    parser.add_argument("--skip", type=int, default=1, help="steps that do not count [%(default)s]")
+    parser.add_argument("--turns", type=int, default=7, help="of each way [%(default)s]")
+    parser.add_argument("--skip", type=int, default=3, help="turns that do not count [%(default)s]")
     parser.add_argument("--rate", type=float, help="of each host's link in Mb/s, for the records")
     parser.add_argument("--json", required=True, help="where to write")
     options = parser.parse_args()
@@ -157,9 +166,9 @@ def main() -> None:
     torch.set_num_threads(1)
     mpix_sparse.init()
     trainers = [Trainer(way, options) for way in WAYS]
-    for _ in range(options.steps):
+    for _ in range(options.turns):
         for trainer in trainers:
-            trainer.step()
+            trainer.turn()
     model = trainers[0].model
     setup = {
         "model": options.model,

@@ -2,11 +2,14 @@
 """Sentences on formats and programs of others, and on training; and the manifest, for
 tests/bench/evaluation.py."""
 
+import json
 import pathlib
 
-from evaluation import manifest, oktopk, training
-from evaluation.figures import RESULTS, rows_of
-from sentences import percent, span, time_of
+from evaluation import manifest, oktopk, topology, training
+from evaluation.figures import MODELS, RESULTS, rows_of, times_of
+from sentences import percent, row_of, span, time_of
+
+SCALING = [3, 4, 6, 8, 12, 24, 32]  # numbers of ranks on which all schemes ran
 
 
 def of_formats():
@@ -34,6 +37,40 @@ def of_oktopk():
     ours = {m: time_of(f"steps-{m}-hash-coo") for m in ("lstm", "llama")}
     yield f"`balanced` takes {ours['lstm'] * 1e3:.1f} ms (lstm) and {ours['llama'] * 1e3:.1f} (llama)"
     yield f"and the bound is {bound['lstm'] * 1e3:.1f} and {bound['llama'] * 1e3:.1f} ms"
+
+
+def of_claims():
+    """Claims of the paper in the table of the main page."""
+    spread = [row_of(f"speedup-{m}")["push_imbalance"] for m in MODELS]
+    balance = [
+        row["push_mean"]
+        for row in rows_of("study-balance")
+        if row["partition"] == "hash" and row["chosen"] and row["pattern"] != "clusters_64"
+    ]
+    yield f"reproduced: {span(spread)} with the workloads on 16 ranks; {span(balance)} with few elements"
+    ahead = []
+    for model in topology.EMBEDDINGS:
+        omni, ours = [
+            topology.row_of(model, "rows", *how) for how in (("omni", "range"), ("balanced", "auto"))
+        ]
+        ahead.append(omni["median_s"] / ours["median_s"])
+    yield f"contiguous owners of rows: {span(ahead)} times on the paper's cluster"
+    first = {}
+    for ranks in SCALING:
+        times = times_of(f"scaling-{ranks}")
+        first[ranks] = min(set(times) - {"auto", "dense", "hybrid"}, key=times.get)
+    many = {scheme for ranks, scheme in first.items() if ranks >= 6}
+    if many == {"balanced"} and (first[3], first[4]) == ("allgather", "recursive_doubling"):
+        yield "first from 6 ranks on, recursive doubling on 4; on 3 allgather is faster than both"
+    else:
+        yield f"first: {first}"
+    costs = json.loads((RESULTS / "costs.json").read_text())["costs"]
+    packed = {
+        cost["work"]: cost["element_s"] * 1e9
+        for cost in costs
+        if cost["format"] == "packed" and cost.get("threads", 1) == 1
+    }
+    yield f"{packed['encode']:.1f} ns to write an element and {packed['decode']:.1f} to read it"
 
 
 def of_training():
@@ -77,4 +114,4 @@ def faults_of_manifest(evaluate):
             yield f"the manifest lacks command, date or commit of {record['file']}"
 
 
-PARTS = [of_formats, of_oktopk, of_training]
+PARTS = [of_formats, of_oktopk, of_claims, of_training]
