@@ -222,7 +222,12 @@ def rows_peers():
     names = {case.words(): case.name(16) for case in CASES}
     found = {words: found_in(name) for words, name in names.items()}
     shown = [case for case in CASES if case.batch == "full" and found[case.words()]]
-    axes = new_axes("", "time, floor = 1", title="rows on 16 ranks, 25 Gb/s, 10 us, simulated", ylim=(0, 9))
+    axes = new_axes(
+        "",
+        "time, floor = 1",
+        title="rows on 16 ranks, 25 Gb/s, 10 us, formats chosen, simulated",
+        ylim=(0, 9),
+    )
     schemes = [
         "balanced",
         "recursive_doubling",
@@ -273,7 +278,11 @@ def rows_scaling():
         cells += [number(others[best] / ours["median_s"]) if others else "-"]
         lines.append([n, ours["scale"], number(ours["nnz_in_mean"], 0)] + cells)
     axes = new_axes(
-        "ranks", "time, floor = 1", xscale="log", title="lstm in rows of 512, simulated", ylim=(0, 6)
+        "ranks",
+        "time, floor = 1",
+        xscale="log",
+        title="lstm in rows of 512, formats chosen, simulated",
+        ylim=(0, 6),
     )
     axes.set_xticks(SCALING, SCALING)
     lines_of(axes, series)

@@ -74,11 +74,11 @@ class DenseTable(Call):
 class SparseTable(Call):
     """The rows of a table that have a gradient."""
 
-    def __init__(self, name: str, table: torch.nn.Parameter, hints: dict[str, str]) -> None:
+    def __init__(self, name: str, table: torch.nn.Parameter, scheme: str) -> None:
         super().__init__(name)
         self._table = table
         rows, row = table.shape
-        self.plan = mpix_sparse.CooPlan(rows, "float32", row=row, hints=hints)
+        self.plan = mpix_sparse.CooPlan(rows, "float32", row=row, hints={"scheme": scheme})
 
     def _start(self) -> Any:
         gradient = self._table.grad
@@ -120,18 +120,17 @@ class Sums:
     Args:
         tables: names and parameters.
         rest: all other parameters.
-        hints: of the plans of tables; of scheme "dense" for whole gradients.
+        scheme: of the tables; "dense" for whole gradients.
     """
 
     def __init__(
-        self, tables: Sequence[tuple[str, torch.nn.Parameter]], rest: list[Any], hints: dict[str, str]
+        self, tables: Sequence[tuple[str, torch.nn.Parameter]], rest: list[Any], scheme: str
     ) -> None:
         self._kept = []
         self._started: list[Call] = []
         self.calls: list[Call] = []
         for name, table in tables:
-            is_dense = hints["scheme"] == "dense"
-            call = DenseTable(name, table) if is_dense else SparseTable(name, table, hints)
+            call = DenseTable(name, table) if scheme == "dense" else SparseTable(name, table, scheme)
             self._add(call, [table])
         self._add(Rest(rest), rest)
 

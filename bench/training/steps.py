@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Step times of data-parallel training with several ways to sum the gradients of tables, in turns.
+"""Step times of data-parallel training with four ways to sum the gradients of tables, in turns.
 bench/train runs this program on emulated hosts."""
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ import model as language  # noqa: E402
 from text import Batches, Sampler, Text  # noqa: E402
 from overlap import Span, Sums  # noqa: E402
 
-# Ways, and hints of the plans that sum tables; all other parameters are summed by MPI_Allreduce.
+# Ways, and the scheme that sums tables; all other parameters are summed by MPI_Allreduce.
 WAYS = {
-    "dense": {"scheme": "dense"},
-    "AGsparse": {"scheme": "allgather"},
-    "recursive_doubling": {"scheme": "recursive_doubling"},
-    "auto": {"scheme": "auto"},
-    "auto, not learning": {"scheme": "auto", "learn": "off"},
+    "dense": "dense",
+    "AGsparse": "allgather",
+    "recursive_doubling": "recursive_doubling",
+    "auto": "auto",
 }
 TURN = 4  # steps of a sparse way for one of dense: auto tries schemes in its first calls of a tensor
 ROWS, NUMBERS = [100_000, 30_000, 10_000, 3_000, 1_000, 300, 100, 30], 13  # of the recommendation model
