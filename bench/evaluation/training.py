@@ -56,7 +56,7 @@ def draw_timeline(found):
         axes.set_title(way, fontsize=9, loc="left")
         axes.set_ylim(len(calls) + 0.6, -0.6)
     all_axes[-1].set_xlabel("ms; each step has its own scale")
-    all_axes[0].legend(fontsize=8, ncols=4, loc="upper right")
+    all_axes[0].legend(fontsize=8, ncols=4, loc="lower right", bbox_to_anchor=(1, 1))
     return save_figure(figure, "training-timeline", "A step of training in each way")
 
 

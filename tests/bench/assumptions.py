@@ -160,14 +160,12 @@ def of_drift():
 
 
 def of_seeds():
-    widest, older = 0, 0
+    widest = 0
     for workload in sensitivity.SEED_SCALES:
         times = [time_of(name) for name in sensitivity.files_of_seeds(workload)]
         mean, half = sensitivity.interval(times)
         widest = max(widest, half / mean)
-        older = max(older, time_of(f"speedup-{workload}") / mean - 1)
     yield f"Intervals are within {100 * widest:.1f} % of the means"
-    yield f"`balanced` is up to {percent(older)} % slower there"
 
 
 PARTS = [of_topology, of_claims, of_latency, of_networks, of_ranks_apart, of_drift, of_seeds]

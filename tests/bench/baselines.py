@@ -5,10 +5,12 @@ tests/bench/evaluation.py."""
 import json
 import pathlib
 
-from evaluation import manifest, oktopk, topology, training
-from evaluation.figures import MODELS, RESULTS, rows_of, times_of
-from sentences import percent, row_of, span, time_of
+from evaluation import case_study, manifest, oktopk, topology, training
+from evaluation.figures import MODELS, RESULTS, dense_of, rows_of, times_of
+from sentences import percent, real, row_of, span, time_of
 
+STEPPED = ["lstm", "llama"]
+COO, BITMAP = "hash-coo", "hash-coo+hash_bitmap"
 SCALING = [3, 4, 6, 8, 12, 24, 32]  # numbers of ranks on which all schemes ran
 
 
@@ -64,6 +66,9 @@ def of_claims():
         yield "first from 6 ranks on, recursive doubling on 4; on 3 allgather is faster than both"
     else:
         yield f"first: {first}"
+    calls = {step: {m: time_of(f"steps-{m}-{step}-computing") for m in STEPPED} for step in (COO, BITMAP)}
+    gain = [percent(calls[COO][m] / calls[BITMAP][m] - 1) for m in STEPPED]
+    yield f"| {gain[0]} % (lstm) and {gain[1]} % (llama) of a call's time |"
     costs = json.loads((RESULTS / "costs.json").read_text())["costs"]
     packed = {
         cost["work"]: cost["element_s"] * 1e9
@@ -71,6 +76,18 @@ def of_claims():
         if cost["format"] == "packed" and cost.get("threads", 1) == 1
     }
     yield f"{packed['encode']:.1f} ns to write an element and {packed['decode']:.1f} to read it"
+
+
+def of_case_study():
+    """NMT on 128 ranks."""
+    balanced, doubling, gathered = case_study.over_dense(128)
+    yield f"the overlap is set so: {percent(1 - balanced)} % by bytes"
+    yield f"On 128 ranks balanced parallelism sends {real(balanced)} times the bytes of dense"
+    yield f"Recursive doubling sends {real(doubling)} times, AGsparse {real(gathered)} times"
+    dense = dense_of(row_of("ranks-128-nmt"))
+    over = {s: real(time / dense) for s, time in times_of("ranks-128-nmt").items()}
+    yield f"`omni` takes {over['omni']} times as long as dense, `sparse_ps` {over['sparse_ps']} times"
+    yield f"takes {over['split_dense']} times."
 
 
 def of_training():
@@ -115,4 +132,4 @@ def faults_of_manifest(evaluate):
             yield f"the manifest lacks command, date or commit of {record['file']}"
 
 
-PARTS = [of_formats, of_oktopk, of_claims, of_training]
+PARTS = [of_formats, of_oktopk, of_claims, of_case_study, of_training]
