@@ -211,6 +211,13 @@ class Optimizer(Trained):
             whole = sent(hvd.Compression.none)
             for compression in (hvd.Compression.bf16, hvd.Compression.fp16):
                 self.assertAlmostEqual(sent(compression) / whole, 0.5, delta=0.01)
+        with unittest.mock.patch.dict(os.environ, nodes | {"MPIX_SPARSE_SCHEME": "dense"}):
+            hvd.shutdown()
+            hvd.init()
+            whole = sent(hvd.Compression.none)
+            for compression in (hvd.Compression.bf16, hvd.Compression.fp16):
+                self.assertEqual(2 * sent(compression), whole)
+                self.assertEqual(hvd.report().scheme, "dense")
         hvd.shutdown()
         hvd.init()
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from .. import get_info
+
 STATE = "mpix_sparse"  # key in an optimizer's state_dict(): by parameter, states of sparsifiers
 
 
@@ -22,6 +24,12 @@ class Compressor:
     def hints(self) -> dict[str, str]:
         """The hints of a plan whose values are sent in 16 bits."""
         return {} if self.dtype is None else {"wire_values": self.wire_values}
+
+    def buffer_type(self, dtype: torch.dtype, comm: Any) -> torch.dtype:
+        """The type of the buffer of dense gradients. The library sends 32-bit floats as 16 bits, but if the
+        scheme dense is set for comm, MPI sends them as they are."""
+        rounds = self.dtype is not None and dtype == torch.float32
+        return self.dtype if rounds and get_info(comm).get("scheme") == "dense" else dtype
 
     def compress(self, tensor: torch.Tensor) -> torch.Tensor:
         """The tensor to send when it is sent by itself."""

@@ -30,8 +30,9 @@ class _Dense:
     memory if that is on the host."""
 
     def __init__(self, gradient: torch.Tensor, ranks: World, op: Op, compression: Compressor) -> None:
-        self.buffer, self.compression = gradient.detach().to("cpu"), compression
-        array, comm = as_array(self.buffer), ranks.comm(type_of(gradient))
+        dtype = compression.buffer_type(gradient.dtype, ranks.plain)
+        self.buffer, self.compression = gradient.detach().to("cpu", dtype), compression
+        array, comm = as_array(self.buffer), ranks.comm(type_of(self.buffer))
         self.plan = Plan(array, op.reduction, comm=comm, out=array, hints=compression.hints)
         self.ranks = ranks
 
@@ -45,9 +46,9 @@ class _Dense:
 
         def finish(_: Any) -> torch.Tensor:
             self.compression.round_(self.buffer)
-            scale_(self.buffer, 1, divisor)
-            return bucket.copy_(self.buffer) if is_copy else bucket
+            return scale_(bucket.copy_(self.buffer) if is_copy else bucket, 1, divisor)
 
+        self.ranks.last = self.ranks.comm(type_of(self.buffer))
         return Work(self.plan.start(), finish, self.ranks.plain)
 
 
@@ -70,6 +71,7 @@ class _Sparse:
             return sparse_like(gradient, 1, result, divisor)
 
         indices, values = map(as_array, self._rows(gradient.detach()))
+        self.ranks.last = self.ranks.comm(type_of(gradient))
         return Work(self.plan.start(indices, values, reuse=self.result), finish, self.ranks.plain)
 
     def _rows(self, gradient: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -132,7 +134,6 @@ class DdpState:
         if known_key != key or uses == 1:
             bucket = kind(gradient, self._ranks, self._op, self._compression)
         self._buckets[index] = key, uses + 1, bucket
-        self._ranks.last = self._ranks.comm(type_of(gradient))
         return bucket.start(gradient, self._op.divisor(self._ranks.size))
 
 

@@ -147,8 +147,8 @@ class ParameterSlot:
             self._set_gradient(laid_out_as(gradient, self.parameter))
         elif self.kind == DENSE:
             self.compression.round_(self.buffer)
-            scale_(self.buffer, postscale, divisor)
-            gradient = self.buffer.to(self.parameter.device, self.parameter.dtype)
+            reduced = self.buffer.to(self.parameter.dtype)  # the buffer itself if it has the type
+            gradient = scale_(reduced, postscale, divisor).to(self.parameter.device)
             if self.sparsifier is not None:
                 self.sparsifier.correct_(gradient)
             self._set_gradient(gradient)
@@ -294,7 +294,8 @@ class Reducer:
         return before * after / self._op.divisor(self.ranks.size) if slot.is_view else before
 
     def _start(self, group: list[ParameterSlot]) -> None:
-        self.ranks.last = self.ranks.comm(type_of(group[0].parameter))
+        buffer = group[0].parameter if group[0].buffer is None else group[0].buffer
+        self.ranks.last = self.ranks.comm(type_of(buffer))
         if group[0].kind == SPARSE:
             group[0].start_sparse(self._sparse_factor(group[0]))
             return
@@ -397,7 +398,7 @@ class Reducer:
         for group in _group([slot for slot in unknown if slot.kind != UNKNOWN]):
             refuse_average(group[0].parameter, self._op)
             if group[0].kind == DENSE:
-                _open_dense(group, self._op, self._compression.hints, self.ranks)
+                _open_dense(group, self._op, self._compression, self.ranks)
             else:
                 group[0].open(self._op, self._compression.hints, self.ranks)
             self._groups.append(group)
@@ -449,15 +450,15 @@ def _raise_difference(mine: list[str], process_set: ProcessSet) -> None:
                 raise ValueError(f"a parameter of the optimizer is {here} here, and {there} on rank {rank}")
 
 
-def _open_dense(group: list[ParameterSlot], op: Op, hints: dict[str, str], ranks: World) -> None:
+def _open_dense(group: list[ParameterSlot], op: Op, compression: Compressor, ranks: World) -> None:
     """Create the plan and the buffer of a group of dense gradients. Collective."""
-    dtype = group[0].parameter.dtype
+    dtype = compression.buffer_type(group[0].parameter.dtype, ranks.plain)
     sizes = [slot.parameter.numel() for slot in group]
     buffer = torch.zeros(sum(sizes), dtype=dtype)
     for slot, piece in zip(group, buffer.split(sizes)):
         slot.buffer = piece.as_strided(slot.parameter.shape, strides_of(slot.parameter))
     comm = ranks.comm(type_of(buffer))
-    group[0].plan = Plan(buffer, op.reduction, comm=comm, out=buffer, hints=hints)
+    group[0].plan = Plan(buffer, op.reduction, comm=comm, out=buffer, hints=compression.hints)
 
 
 def _group(slots: list[ParameterSlot]) -> list[list[ParameterSlot]]:
