@@ -109,8 +109,22 @@ def _scatter_arguments(
     """The checked arguments, and those of the C function."""
     length_of_block = _types.to_integer(block, "block")
     call = CooArguments(elements_of(indices, values), count, op, comm, reuse)
-    *pointers, indextype, length, datatype, c_op, c_comm, result = call.arguments
-    return call, (*pointers, indextype, length, length_of_block, datatype, c_op, c_comm, result)
+    return call, _with_block(call, length_of_block)
+
+
+def _with_block(call: CooArguments, block: Any) -> tuple[Any, ...]:
+    """The arguments of the C function, of a call and its block."""
+    *pointers, indextype, length, datatype, op, comm, result = call.arguments
+    return *pointers, indextype, length, block, datatype, op, comm, result
+
+
+def start_reduce_scatter(call: CooArguments, block: int, make: Callable[..., PendingCall]) -> Handle:
+    """Start reduce_scatter_coo() with checked arguments. `make` makes it from what a PendingCall is made
+    from."""
+    arguments = _with_block(call, _types.to_integer(block, "block"))
+    pending = make(call, lambda: call.result, call.elements.problem)
+    request = ctypes.byref(pending.request)
+    return pending.begin(library.MPIX_Isparse_reduce_scatter_coo(*arguments, request))
 
 
 def _gather_arguments(

@@ -2,12 +2,15 @@
 """Test alltoall, reducescatter, grouped calls and nonblocking broadcasts against plain sums and slices."""
 
 import unittest
+from unittest import mock
 
 from common import main, need
 
 torch = need("torch", "python3-torch")
 
+import mpix_sparse  # noqa: E402
 import mpix_sparse.torch as hvd  # noqa: E402
+from mpix_sparse._library import library  # noqa: E402
 
 hvd.init()
 RANK, SIZE = hvd.rank(), hvd.size()
@@ -143,12 +146,40 @@ class Reducescatter(unittest.TestCase):
         hvd.reducescatter(mine, **how)
         self.assertTrue(torch.equal(mine, whole(RANK)), "the input has changed")
 
+    @mock.patch.object(library, "MPIX_Isparse_allreduce_coo", None)
     def test_sparse(self):
-        for sparse_dim, op in ((1, hvd.Sum), (2, hvd.Average)):
-            out = hvd.reducescatter(whole(RANK).to_sparse(sparse_dim), op=op)
-            total = sum(whole(rank) for rank in range(SIZE)) / (SIZE if op is hvd.Average else 1)
-            self.assertEqual((out.is_sparse, out.sparse_dim()), (True, sparse_dim))
-            torch.testing.assert_close(out.to_dense(), total[share(7)])
+        """By a reduce_scatter, not by an allreduce."""
+        for rows in (0, 1, SIZE, 7, 3 * SIZE):
+            for sparse_dim, op in ((1, hvd.Sum), (2, hvd.Average), (2, hvd.Max)):
+                mine = [whole(rank, rows) for rank in range(SIZE)]
+                out = hvd.reducescatter(mine[RANK].to_sparse(sparse_dim), op=op)
+                every = torch.stack(mine)
+                total = {hvd.Sum: every.sum, hvd.Average: every.mean, hvd.Max: lambda _: every.amax(0)}[op](0)
+                self.assertEqual((out.is_sparse, out.sparse_dim()), (True, sparse_dim))
+                self.assertTrue(out.is_coalesced())
+                torch.testing.assert_close(out.to_dense(), total[share(rows)])
+
+    def test_sparse_halves_in_order(self):
+        """Between other calls on 16-bit floats, which start when their types have been compared."""
+        for dtype in (torch.float16, torch.bfloat16):
+            mine = whole(RANK, 9, dtype=dtype).to_sparse(1)
+            total = sum(whole(rank, 9, dtype=dtype) for rank in range(SIZE))
+            works = [
+                hvd.allreduce_async(mine, op=hvd.Sum),
+                hvd.reducescatter_async(mine, op=hvd.Sum),
+                hvd.allreduce_async(mine, op=hvd.Sum),
+            ]
+            before, part, behind = [hvd.synchronize(work).to_dense() for work in works]
+            self.assertTrue(torch.equal(before, total) and torch.equal(behind, total))
+            self.assertTrue(torch.equal(part, total[share(9)]))
+
+    def test_sparse_index_outside(self):
+        """Behind the last row, which is not behind the rows that a call has for all ranks."""
+        outside = torch.sparse_coo_tensor([[0]], [[1.0]], (2 * SIZE - 1, 1))
+        if RANK == SIZE - 1:
+            outside._indices()[0] = 2 * SIZE - 1
+        with self.assertRaisesRegex(mpix_sparse.Error, "outside"):
+            hvd.reducescatter(outside)
 
     def test_grouped_and_async(self):
         mine = [whole(RANK), whole(RANK, 4, 2, torch.float64), whole(RANK, 1, 5)]

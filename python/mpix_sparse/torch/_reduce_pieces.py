@@ -3,23 +3,37 @@
 torch.distributed's reduce_scatter are made of it.
 
 MPI_Ireduce_scatter reduces dense tensors, since each rank needs only its piece; 16-bit floats in 32 bits,
-since MPI cannot add them. This library reduces sparse tensors, and each rank keeps its rows."""
+since MPI cannot add them. Sparse tensors are reduced by reduce_scatter_coo()."""
 
 from __future__ import annotations
 
 import ctypes
-from typing import Sequence
+from typing import Any, Callable, Sequence
 
 import torch
 
 from .. import _types
+from .._coo import CooArguments
+from .._halves import start_reduce_scatter
 from .._library import library
 from ._agree import agree
-from ._allreduce import start_sparse
 from ._collectives import replace
+from ._deferred import DeferredCall
 from ._nonblocking import MAX_ELEMENTS, overlap, start_call
-from ._tensors import Op, is_plain, on_host, refuse_average, scale_, sparse_of, type_of
-from ._work import Work
+from ._progress import watch
+from ._tensors import (
+    Op,
+    detached,
+    elements_of,
+    is_plain,
+    on_host,
+    refuse_average,
+    scale_,
+    sparse_like,
+    sparse_of,
+    type_of,
+)
+from ._work import Work, finished_work
 from ._world import World
 
 HALVES = torch.float16, torch.bfloat16
@@ -79,21 +93,49 @@ def start_dense(
     return start_call(library.MPI_Ireduce_scatter, *buffers, table, *how, keep=keep, finish=finish)
 
 
-def start_rows(
-    tensor: torch.Tensor, rows: slice, op: Op, ranks: World, scales: tuple[float, float] = (1, 1)
-) -> Work:
-    """Start to reduce a sparse tensor, and keep some rows; returns a new tensor."""
+def _padded(tensor: torch.Tensor, ranks: World) -> torch.Tensor:
+    """A sparse tensor with as many rows for each rank, where the first ranks have one more: the share of a
+    rank with fewer ends with a row without elements."""
+    share, longer = divmod(tensor.shape[0], ranks.size)
+    if share == 0 or longer == 0:
+        return tensor
+    indices = tensor._indices().clone()
+    before = torch.div(indices[0] - longer * (share + 1), share, rounding_mode="floor")
+    indices[0] += before.clamp_(min=0)
+    shape = ranks.size * (share + 1), *tensor.shape[1:]
+    return sparse_of(indices, tensor._values(), tensor, shape)
 
-    def finish(total: torch.Tensor) -> torch.Tensor:
-        indices, values = total._indices(), total._values()
-        bounds = torch.tensor([rows.start, rows.stop], device=indices.device)
-        first, last = torch.searchsorted(indices[0].contiguous(), bounds).tolist()
-        own = indices[:, first:last].clone()
-        own[0] -= rows.start
-        shape = rows.stop - rows.start, *total.shape[1:]
-        return sparse_of(own, values[first:last].clone(), total, shape)._coalesced_(True)
 
-    return Work(start_sparse(tensor, op, ranks, scales=scales), finish)
+def start_rows(tensor: torch.Tensor, op: Op, ranks: World, scales: tuple[float, float] = (1, 1)) -> Work:
+    """Start to reduce a sparse tensor, whose arguments ranks have compared. Returns a new tensor with this
+    rank's share of the rows; the first ranks have one more if rows are not a multiple."""
+    rows, sparse_dim, name = tensor.shape[0], tensor.sparse_dim(), type_of(tensor)
+    own = rows // ranks.size + (ranks.rank < rows % ranks.size)
+    share = -(-rows // ranks.size)
+    padded = _padded(detached(tensor), ranks)
+    columns = tensor.shape[1:sparse_dim].numel()
+    elements = elements_of(padded, sparse_dim, scales[0])
+    call = CooArguments(elements, padded.shape[0] * columns, op.reduction, ranks.comm(name), None)
+
+    def finish(result: Any) -> torch.Tensor:
+        made = sparse_like(padded, sparse_dim, result, op.divisor(ranks.size), scales[1])
+        made._indices()[0] -= ranks.rank * share
+        shape = own, *tensor.shape[1:]
+        return sparse_of(made._indices(), made._values(), tensor, shape)._coalesced_(True)
+
+    def start() -> Any:
+        return start_reduce_scatter(call, max(share * columns, 1))
+
+    return Work(_start_in_order(start, name, ranks), finish, ranks.plain)
+
+
+def _start_in_order(start: Callable[[], Any], name: str, ranks: World) -> Any:
+    """Start a call after earlier ones on 16-bit floats, which may start later."""
+    if name not in ranks.of_type:
+        return start()
+    handle = DeferredCall(ranks.plain, finished_work(None), start)
+    watch()
+    return handle
 
 
 def reduce_scatter(
@@ -132,8 +174,7 @@ def _start(
 ) -> Work:
     if not output.is_sparse:
         return start_dense(whole, counts, op, ranks, (factor, 1), output)
-    first, rows = ranks.rank * output.shape[0], output.shape[0]
-    work = start_rows(whole, slice(first, first + rows), op, ranks, (factor, 1))
+    work = start_rows(whole, op, ranks, (factor, 1))
 
     def finish(own: torch.Tensor) -> torch.Tensor:
         return replace(output, own._indices(), own._values())._coalesced_(True)

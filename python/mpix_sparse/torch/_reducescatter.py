@@ -36,12 +36,11 @@ def _describe(tensor: torch.Tensor) -> str:
 def _start_one(tensor: torch.Tensor, op: Op, ranks: World, scales: tuple[float, float]) -> Work:
     """Start to reduce a tensor that has been checked, of which each rank keeps its share of the rows: the
     first ranks have one more if rows are not a multiple."""
+    if tensor.is_sparse:
+        return start_rows(tensor, op, ranks, scales)
     rows = tensor.shape[0]
     shares = [rows // ranks.size + (rank < rows % ranks.size) for rank in range(ranks.size)]
-    first, mine = sum(shares[: ranks.rank]), shares[ranks.rank]
-    if tensor.is_sparse:
-        return start_rows(tensor, slice(first, first + mine), op, ranks, scales)
-    row, shape = tensor.shape[1:].numel(), (mine, *tensor.shape[1:])
+    row, shape = tensor.shape[1:].numel(), (shares[ranks.rank], *tensor.shape[1:])
     work = start_dense(tensor, [share * row for share in shares], op, ranks, scales)
     return Work(work, lambda made: made.view(shape).to(tensor.device))
 
