@@ -16,12 +16,8 @@ static enum sar_status find_elements(const struct sar_bcast *b, uint64_t from, s
                                      struct sar_bcast_hashes *hashes, struct sar_spvec *vec)
 {
     const struct coordinates *c = b->user;
-    const struct sar_vec_desc *desc = &b->args->sig.desc;
     (void)hashes;
-    size_t begin = sar_spvec_lower_bound(desc, &c->vec, 0, from);
-    size_t end = sar_spvec_lower_bound(desc, &c->vec, begin, from + slots);
-    *vec = sar_spvec_slice(desc, &c->vec, begin, end);
-    return sar_spvec_rebase(desc, from, sizeof(uint32_t), sar_bcast_scratch(b), vec);
+    return sar_bcast_slice(b, &b->args->sig.desc, &c->vec, from, slots, vec);
 }
 
 static enum sar_status take_elements(struct sar_bcast *b, uint64_t from, size_t slots,
@@ -87,6 +83,6 @@ void sar_bcast_coo(struct sar_comm_state *comm_state, struct sar_call_args *args
     sar_comm_state_reset_memory(comm_state);
     if (comm_state->comm.rank == root && args->result.error.status == SAR_OK)
         canonicalize(&b, &c);
-    if (sar_bcast_begin(&b, c.vec.nnz))
+    if (sar_bcast_begin(&b, (struct sar_bcast_count){ c.vec.nnz, c.vec.nnz }))
         args->result.error = (struct sar_error){ .status = run(&b, &c) };
 }

@@ -21,18 +21,26 @@ enum {
     MEMORY_MAX = 32 << 20, /* bytes of all pieces that a rank holds, if a piece of one slot allows */
     SLOTS_MIN = 8 * SAR_BCAST_TREES_MAX, /* pieces that they have room for */
     SLOT_UNIT = 64,                      /* pieces begin at multiples of so many slots */
-    WINDOW_DENSE = 4,                    /* where pieces are large, or have no elements */
+    WINDOW_DEFAULT = 4,                  /* where the time of a byte is unknown */
     PRESENCE_SLACK = 64,                 /* bytes */
     ELEMENT_BYTES_MAX = 1 << 30          /* so that a piece fits the int of MPI */
 };
 
+/* Slots of a piece, at most: those that sar_delta_scan takes. */
+static const uint64_t PIECE_SLOTS_MAX = (uint64_t)1 << 31;
+
 /* Bounds of a piece's bytes: below, headers are a large part of messages; above, receivers wait for long. */
 static const double PIECE_BYTES_MIN = 2048, PIECE_BYTES_MAX = 512 << 10;
 
-/* The values and a bitmap of presence are no format's most, but some format has no more. */
+/* The values and a bitmap of presence are no format's most, but some format has no more; nor has another more
+ * than coordinates. */
 static uint64_t piece_capacity(const struct sar_bcast *b, uint64_t slots)
 {
-    return sar_align_up(SAR_MSG_HEADER_BYTES + slots * b->element_size + slots / 8 + PRESENCE_SLACK);
+    uint64_t elements = b->nnz_max < slots ? b->nnz_max : slots;
+    uint64_t bytes = slots * b->element_size + slots / 8, listed;
+    if (!__builtin_mul_overflow(elements, b->element_size + sizeof(uint32_t), &listed) && listed < bytes)
+        bytes = listed;
+    return sar_align_up(SAR_MSG_HEADER_BYTES + bytes + PRESENCE_SLACK);
 }
 
 /* Memory for the pieces of a vector all of whose slots are present, but no more than MEMORY_MAX; none for a
@@ -49,18 +57,21 @@ static uint64_t memory_of(const struct sar_bcast *b)
     return whole > least ? whole : least;
 }
 
-/* The most slots of a piece for which the memory has room SLOTS_MIN times. */
+/* The most slots of a piece for which the memory has room SLOTS_MIN times: all slots, if elements are few. */
 static uint64_t slots_max(const struct sar_bcast *b)
 {
-    uint64_t bytes = memory_of(b) / SLOTS_MIN, fixed = piece_capacity(b, 0);
+    uint64_t most = b->slots < PIECE_SLOTS_MAX ? b->slots : PIECE_SLOTS_MAX;
+    uint64_t bytes = b->pieces.memory_bytes / SLOTS_MIN, fixed = piece_capacity(b, 0);
+    if (piece_capacity(b, most) <= bytes)
+        return most > 0 ? most : 1;
     uint64_t slots = bytes > fixed ? (bytes - fixed) * 8 / (8 * (uint64_t)b->element_size + 1) : 1;
     while (slots > 1 && piece_capacity(b, slots) > bytes)
         slots--;
     slots = slots < 1 ? 1 : slots;
-    return slots < b->slots ? slots : b->slots > 0 ? b->slots : 1;
+    return slots < most ? slots : most > 0 ? most : 1;
 }
 
-static void agree(struct sar_bcast *b, uint64_t nnz)
+static void agree(struct sar_bcast *b, struct sar_bcast_count count)
 {
     struct sar_comm_state *state = b->comm_state;
     struct sar_call_args *args = b->args;
@@ -69,7 +80,8 @@ static void agree(struct sar_bcast *b, uint64_t nnz)
     state->epoch++;
     agreement.local.status = (int64_t)args->result.error.status;
     agreement.local.status_value = args->result.error.value;
-    agreement.local.nnz_sum = agreement.local.nnz_max = (int64_t)nnz;
+    agreement.local.nnz_sum = (int64_t)count.nnz;
+    agreement.local.nnz_max = (int64_t)count.nnz_max;
     agreement.local.may_block = failed ? SAR_MAY_NOT_BLOCK_SHM_FAILED : SAR_MAY_BLOCK;
     enum sar_status status = sar_agree_start(&state->comm, &agreement);
     if (status == SAR_OK)
@@ -78,8 +90,10 @@ static void agree(struct sar_bcast *b, uint64_t nnz)
                                           : (struct sar_error){ .status = status };
     if (args->result.error.status == SAR_MISMATCHED_OP) /* the root is in the place of the op */
         args->result.error.status = SAR_MISMATCHED_ROOT;
-    if (status == SAR_OK)
+    if (status == SAR_OK) {
         b->nnz = (uint64_t)agreement.global.nnz_sum;
+        b->nnz_max = (uint64_t)agreement.global.nnz_max;
+    }
 }
 
 /* Returns about the bytes of an index of random slots, at most a bit for each slot. All ranks get the same
@@ -106,53 +120,54 @@ static struct candidate price(const struct sar_bcast *b, double bytes, int trees
     double s = sqrt(bytes * each / (depth * trees * m->beta));
     s = fmax(s, m->alpha / m->beta / (SAR_PIPELINE_WINDOW / 2 - 1)); /* the largest window fills the link */
     s = fmin(fmax(s, PIECE_BYTES_MIN), PIECE_BYTES_MAX);
+    double sent = fmin(s, bytes); /* of a piece */
     return (struct candidate){ trees, s,
-                               bytes / s * each + depth * (m->alpha + trees * (m->overhead + s * m->beta)) };
+                               bytes / s * each + depth * (m->alpha + trees * (each + sent * m->beta)) };
 }
 
 /* The messages of a rank that fill its link are those of a latency, and one more. There are twice as many,
  * since a message may share the link of its receiver. */
-static int window_of(const struct sar_bcast *b, const struct candidate *c)
+static int window_of(const struct sar_bcast *b, double piece_bytes)
 {
     const struct sar_machine *m = &b->comm_state->settings.machine;
-    double messages = 2 * (m->alpha / (c->piece_bytes * m->beta) + 1);
-    return 1 + (int)fmin(messages / c->trees, SAR_PIPELINE_WINDOW);
+    double messages = 2 * (m->alpha / (piece_bytes * m->beta) + 1);
+    return 1 + (int)fmin(messages / b->trees, SAR_PIPELINE_WINDOW);
 }
 
 static void plan_pieces(struct sar_bcast *b)
 {
-    double slots = (double)b->slots, density = fmin((double)b->nnz / fmax(slots, 1), 1);
+    double slots = fmax((double)b->slots, 1), density = fmin((double)b->nnz / slots, 1);
     b->piece_slots = slots_max(b);
     b->trees = 2;
-    b->window = WINDOW_DENSE;
-    if (b->nnz > 0 && b->comm_state->settings.machine.beta > 0) {
-        double bytes = (double)b->nnz * ((double)b->element_size + index_bytes(1 / density));
+    b->window = WINDOW_DEFAULT;
+    if (b->comm_state->settings.machine.beta > 0) {
+        double bytes = b->nnz > 0 ? (double)b->nnz * ((double)b->element_size + index_bytes(1 / density)) : 0;
         struct candidate best = price(b, bytes, 2);
         for (int trees = 4; trees <= SAR_BCAST_TREES_MAX; trees *= 2) {
             struct candidate other = price(b, bytes, trees);
             best = other.seconds < best.seconds ? other : best;
         }
-        double wanted = fmax(best.piece_bytes / bytes * slots, 1);
+        if (best.piece_bytes * slots < (double)b->piece_slots * bytes)
+            b->piece_slots = (uint64_t)fmax(best.piece_bytes / bytes * slots, 1);
         b->trees = best.trees;
-        b->window = window_of(b, &best);
-        if (wanted < (double)b->piece_slots)
-            b->piece_slots = (uint64_t)wanted;
+        b->window = window_of(b, SAR_MSG_HEADER_BYTES + bytes * (double)b->piece_slots / slots);
     }
     if (b->piece_slots > SLOT_UNIT)
         b->piece_slots -= b->piece_slots % SLOT_UNIT;
 }
 
-bool sar_bcast_begin(struct sar_bcast *b, uint64_t nnz)
+bool sar_bcast_begin(struct sar_bcast *b, struct sar_bcast_count count)
 {
     struct sar_comm_state *state = b->comm_state;
     struct sar_call_args *args = b->args;
     uint32_t hash = 0;
+    b->nnz_max = b->slots;
     if (b->element_size > ELEMENT_BYTES_MAX)
         sar_error_set(&args->result.error, SAR_BAD_DATATYPE, args->sig.field[SAR_AGREE_DATATYPE]);
     if (args->result.error.status == SAR_OK)
         args->result.error.status =
             sar_pipeline_open(&state->comm, memory_of(b), &state->memory.arena, &b->pieces);
-    agree(b, nnz);
+    agree(b, count);
     if (args->result.error.status != SAR_OK)
         return false;
     plan_pieces(b);
@@ -170,6 +185,16 @@ bool sar_bcast_begin(struct sar_bcast *b, uint64_t nnz)
 struct sar_arena *sar_bcast_scratch(const struct sar_bcast *b)
 {
     return &b->comm_state->memory.scratch[0];
+}
+
+enum sar_status sar_bcast_slice(const struct sar_bcast *b, const struct sar_vec_desc *desc,
+                                const struct sar_spvec *all, uint64_t from, size_t slots,
+                                struct sar_spvec *vec)
+{
+    size_t begin = sar_spvec_lower_bound(desc, all, 0, from);
+    size_t end = sar_spvec_lower_bound(desc, all, begin, from + slots);
+    *vec = sar_spvec_slice(desc, all, begin, end);
+    return sar_spvec_rebase(desc, from, sizeof(uint32_t), sar_bcast_scratch(b), vec);
 }
 
 /* Sets the slots of a piece in a key; returns the first one. */

@@ -29,6 +29,12 @@ struct sar_bcast_source {
     bool in_order; /**< pieces are taken one after another */
 };
 
+/** Elements of the root, as its agreement tells all ranks; zeros on other ranks. */
+struct sar_bcast_count {
+    uint64_t nnz;     /**< about so many */
+    uint64_t nnz_max; /**< no more */
+};
+
 /** A broadcast. The caller sets the members up to user; bcast_engine.c sets the others. */
 struct sar_bcast {
     struct sar_comm_state *comm_state;
@@ -39,7 +45,7 @@ struct sar_bcast {
     size_t element_size; /**< bytes of an element */
     void *user;          /**< of the source */
 
-    uint64_t nnz;               /**< elements of the root: an estimate, or exact */
+    uint64_t nnz, nnz_max;      /**< of the root's sar_bcast_count */
     uint64_t piece_slots;       /**< slots of a piece but the last */
     int trees, window;          /**< trees that the pieces go over in turn; pieces of each under way */
     struct sar_msg_key key;     /**< of all pieces, but for their slots */
@@ -48,14 +54,18 @@ struct sar_bcast {
 };
 
 /** Opens the messages, agrees on the call, and plans the pieces. Returns false after an error, which is in
- * args->result.error. Collective.
- * @param nnz  elements of this rank; 0 if it is not the root */
-bool sar_bcast_begin(struct sar_bcast *b, uint64_t nnz);
+ * args->result.error. Collective. */
+bool sar_bcast_begin(struct sar_bcast *b, struct sar_bcast_count count);
 
 /** Moves all pieces. Returns the first failure of this rank. Collective. */
 enum sar_status sar_bcast_run(struct sar_bcast *b);
 
 /** Returns the arena for the memory of a piece, valid until all pieces of a loop are done. */
 struct sar_arena *sar_bcast_scratch(const struct sar_bcast *b);
+
+/** Makes the vec of the slots [from, from + slots) of sorted elements, as sar_bcast_source.find does. */
+enum sar_status sar_bcast_slice(const struct sar_bcast *b, const struct sar_vec_desc *desc,
+                                const struct sar_spvec *all, uint64_t from, size_t slots,
+                                struct sar_spvec *vec);
 
 #endif

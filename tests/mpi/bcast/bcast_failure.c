@@ -56,11 +56,13 @@ static uint16_t before[COUNT], after[COUNT], buf[COUNT];
 static int32_t indices[COUNT];
 static MPIX_Sparse_result result;
 
+static unsigned one_in = 4; /* numbers changes; few changes are listed before they are sent */
+
 static void reset(void)
 {
     size_t k = 0;
     for (int i = 0; i < COUNT; i++) {
-        bool changed = mix((uint64_t)i) % 4 == 0;
+        bool changed = mix((uint64_t)i) % one_in == 0;
         before[i] = (uint16_t)mix((uint64_t)i + COUNT);
         after[i] = (uint16_t)(before[i] ^ (changed ? 0x41 : 0));
         if (changed)
@@ -204,6 +206,8 @@ int main(int argc, char **argv)
         if (ranks > 1)
             try_alloc_failures(delta, ranks - 1);
     }
+    one_in = 1000;
+    try_alloc_failures(true, 0);
     MPIX_Sparse_result_free(&result);
     MPI_Comm_free(&comm);
     return check_end("bcast_failure");

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests broadcasts of few elements of a long vector: a rank sends one message to each of its children. A
+ * PMPI_Isend of this program counts messages. */
+
+#include <mpix_sparse.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+/** Most messages of a rank: to children in the tree, and the next rank of the node. */
+enum { CHILDREN_MAX = 5 };
+
+static long sent;
+
+/* The library calls this name. MPI's own function also has the MPI_ name. */
+int PMPI_Isend(const void *buffer, int n, MPI_Datatype type, int to, int tag, MPI_Comm to_comm,
+               MPI_Request *request)
+{
+    sent++;
+    return MPI_Isend(buffer, n, type, to, tag, to_comm, request);
+}
+
+static MPI_Comm comm;
+
+static void check_messages(void)
+{
+    check(sent <= CHILDREN_MAX, "expected at most %d messages, found %ld", CHILDREN_MAX, sent);
+}
+
+/* Indices lie at both ends and close together. */
+static void check_coo(MPI_Count count, int nnz)
+{
+    int64_t indices[64];
+    uint16_t values[64];
+    MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
+    const void *got_indices, *got_values;
+    MPI_Count got;
+    for (int i = 0; i < nnz; i++) {
+        indices[i] = i % 2 ? count - nnz + i : i;
+        values[i] = (uint16_t)(i + 1);
+    }
+    check_case("coo: %d of %lld elements", nnz, (long long)count);
+    sent = 0;
+    check_success(MPIX_Sparse_bcast_coo(indices, values, rank == 0 ? nnz : 0, MPI_INT64_T, count,
+                                        MPI_UINT16_T, 0, comm, &result),
+                  "MPIX_Sparse_bcast_coo");
+    check_messages();
+    MPIX_Sparse_result_get(result, &got, &got_indices, &got_values);
+    check(got == nnz, "expected %d elements, found %lld", nnz, (long long)got);
+    for (int k = 0; k < nnz; k++) {
+        int64_t index = ((const int64_t *)got_indices)[k];
+        int i = index < nnz ? (int)index : (int)(index - count + nnz);
+        check(indices[i] == index && ((const uint16_t *)got_values)[k] == values[i],
+              "expected the element at %lld, found another one", (long long)indices[i]);
+    }
+    MPIX_Sparse_result_free(&result);
+}
+
+/* The changes are the last ones of the vector, or there are none. */
+static void check_delta(size_t count, size_t changes, bool in_place)
+{
+    uint16_t *before = get_memory(count, sizeof *before), *after = get_memory(count, sizeof *after);
+    for (size_t i = 0; i < count; i++)
+        before[i] = after[i] = (uint16_t)mix(i);
+    for (size_t i = 0; i < changes; i++)
+        after[count - 1 - 3 * i] ^= 5;
+    check_case("delta: %zu of %zu elements, in place %d", changes, count, in_place);
+    sent = 0;
+    if (rank == 0) {
+        check_success(MPIX_Sparse_bcast_delta(before, after, (MPI_Count)count, MPI_UINT16_T, 0, comm),
+                      "root");
+    } else {
+        uint16_t *buf = get_memory(count, sizeof *buf);
+        memcpy(buf, before, in_place ? count * sizeof *buf : 0);
+        check_success(MPIX_Sparse_bcast_delta(in_place ? MPI_IN_PLACE : before, buf, (MPI_Count)count,
+                                              MPI_UINT16_T, 0, comm),
+                      "other ranks");
+        check(memcmp(buf, after, count * sizeof *buf) == 0, "expected the new version");
+        free(buf);
+    }
+    check_messages();
+    free(before);
+    free(after);
+}
+
+int main(int argc, char **argv)
+{
+    const struct settings settings = { .scheme = "auto" };
+    check_begin(&argc, &argv, MPI_THREAD_SINGLE);
+    check_alarm(300);
+    for (int each_is_a_node = 0; each_is_a_node < 2; each_is_a_node++) {
+        nodes_set(each_is_a_node ? ranks : 1);
+        comm = settings_comm(&settings);
+        check_coo(100, 3);
+        check_coo(100000000, 0);
+        check_coo(100000000, 10);
+        check_coo((MPI_Count)1 << 31, 64);
+        for (int in_place = 0; in_place < 2; in_place++) {
+            check_delta(3000000, 0, in_place);
+            check_delta(3000000, 50, in_place);
+            check_delta(40000, 7, in_place);
+        }
+        MPI_Comm_free(&comm);
+    }
+    return check_end("bcast_few");
+}
