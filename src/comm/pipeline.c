@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "base/trace.h"
 #include "comm/exchange.h"
 
 /* In a simulation (bench/sim/smpi.h) all messages that are under way share a link fairly, where those of a
@@ -100,6 +101,7 @@ static void send_on(struct sar_pipeline *p, size_t slot)
         p->active++;
         p->bytes_sent += s->bytes;
         p->messages_sent++;
+        sar_trace_message(&(struct sar_message_event){ 0, tree, links->children[i], true, s->bytes });
     }
     p->sending[tree] += s->sends > 0;
 }
@@ -241,6 +243,9 @@ static void complete(struct sar_pipeline *p, int request, MPI_Status *status, bo
     if (good)
         PMPI_Get_count(status, MPI_BYTE, &bytes);
     arrive(p, slot, bytes > 0 ? (uint64_t)bytes : 0);
+    int tree = (int)slot / p->depth;
+    sar_trace_message(
+        &(struct sar_message_event){ 0, tree, p->links[tree].parent, false, p->slots[slot].bytes });
 }
 
 static bool has_not_moved(const struct sar_pipeline *p, int rank, bool sent)

@@ -4,7 +4,7 @@
  *
  *     time = bytes beta + log2(nodes) alpha, and that of sar_canonicalize on the root */
 
-#include "core/bcast_engine.h"
+#include "core/bcast_report.h"
 
 struct coordinates {
     struct sar_spvec vec; /* on the root: its elements */
@@ -80,9 +80,10 @@ void sar_bcast_coo(struct sar_comm_state *comm_state, struct sar_call_args *args
                            .slots = args->sig.desc.count,
                            .element_size = args->sig.desc.element_size,
                            .user = &c };
-    sar_comm_state_reset_memory(comm_state);
+    sar_bcast_open(&b);
     if (comm_state->comm.rank == root && args->result.error.status == SAR_OK)
         canonicalize(&b, &c);
     if (sar_bcast_begin(&b, (struct sar_bcast_count){ c.vec.nnz, c.vec.nnz }))
         args->result.error = (struct sar_error){ .status = run(&b, &c) };
+    sar_bcast_close(&b);
 }

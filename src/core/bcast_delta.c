@@ -10,7 +10,7 @@
  *     time = the larger of bytes beta + log2(nodes) alpha, and 2 count unit / memory bandwidth on the root;
  *            the sum if changes are few */
 
-#include "core/bcast_engine.h"
+#include "core/bcast_report.h"
 
 #include "vector/delta.h"
 
@@ -149,9 +149,10 @@ void sar_bcast_delta(struct sar_comm_state *comm_state, struct sar_call_args *ar
                            .element_size = versions->unit,
                            .user = &c };
     struct sar_bcast_count count = { 0, 0 };
-    sar_comm_state_reset_memory(comm_state);
+    sar_bcast_open(&b);
     if (comm_state->comm.rank == root && args->result.error.status == SAR_OK)
         count = count_changes(&b, &c);
     if (sar_bcast_begin(&b, count))
         args->result.error = (struct sar_error){ .status = sar_bcast_run(&b) };
+    sar_bcast_close(&b);
 }

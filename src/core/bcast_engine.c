@@ -26,6 +26,8 @@ enum {
     ELEMENT_BYTES_MAX = 1 << 30          /* so that a piece fits the int of MPI */
 };
 
+static const double WINDOW_SLACK = 1.5; /* messages in flight over those that fill a link */
+
 /* Slots of a piece, at most: those that sar_delta_scan takes. */
 static const uint64_t PIECE_SLOTS_MAX = (uint64_t)1 << 31;
 
@@ -62,7 +64,7 @@ static uint64_t slots_max(const struct sar_bcast *b)
 {
     uint64_t most = b->slots < PIECE_SLOTS_MAX ? b->slots : PIECE_SLOTS_MAX;
     uint64_t bytes = b->pieces.memory_bytes / SLOTS_MIN, fixed = piece_capacity(b, 0);
-    if (piece_capacity(b, most) <= bytes)
+    if (piece_capacity(b, most) <= bytes || b->comm_state->comm.ranks == 1)
         return most > 0 ? most : 1;
     uint64_t slots = bytes > fixed ? (bytes - fixed) * 8 / (8 * (uint64_t)b->element_size + 1) : 1;
     while (slots > 1 && piece_capacity(b, slots) > bytes)
@@ -83,9 +85,11 @@ static void agree(struct sar_bcast *b, struct sar_bcast_count count)
     agreement.local.nnz_sum = (int64_t)count.nnz;
     agreement.local.nnz_max = (int64_t)count.nnz_max;
     agreement.local.may_block = failed ? SAR_MAY_NOT_BLOCK_SHM_FAILED : SAR_MAY_BLOCK;
+    struct sar_span span = sar_span_begin("agree", 0, 0);
     enum sar_status status = sar_agree_start(&state->comm, &agreement);
     if (status == SAR_OK)
         status = sar_progress_wait_agreement(&state->comm, &agreement);
+    sar_bcast_span_end(b, &span);
     args->result.error = status == SAR_OK ? sar_error_resolve(&agreement.global, &args->sig)
                                           : (struct sar_error){ .status = status };
     if (args->result.error.status == SAR_MISMATCHED_OP) /* the root is in the place of the op */
@@ -125,12 +129,13 @@ static struct candidate price(const struct sar_bcast *b, double bytes, int trees
                                bytes / s * each + depth * (m->alpha + trees * (each + sent * m->beta)) };
 }
 
-/* The messages of a rank that fill its link are those of a latency, and one more. There are twice as many,
- * since a message may share the link of its receiver. */
+/* The messages of a rank that fill its link are those of a latency, and one more. There are half as many
+ * more, since a message may share the link of its receiver. With more in flight, messages of several ranks
+ * meet there more often: with twice as many, a broadcast on 64 nodes took 3 % longer. */
 static int window_of(const struct sar_bcast *b, double piece_bytes)
 {
     const struct sar_machine *m = &b->comm_state->settings.machine;
-    double messages = 2 * (m->alpha / (piece_bytes * m->beta) + 1);
+    double messages = WINDOW_SLACK * (m->alpha / (piece_bytes * m->beta) + 1);
     return 1 + (int)fmin(messages / b->trees, SAR_PIPELINE_WINDOW);
 }
 
@@ -150,9 +155,10 @@ static void plan_pieces(struct sar_bcast *b)
         if (best.piece_bytes * slots < (double)b->piece_slots * bytes)
             b->piece_slots = (uint64_t)fmax(best.piece_bytes / bytes * slots, 1);
         b->trees = best.trees;
+        b->predicted = bytes * b->comm_state->settings.machine.beta + best.seconds;
         b->window = window_of(b, SAR_MSG_HEADER_BYTES + bytes * (double)b->piece_slots / slots);
     }
-    if (b->piece_slots > SLOT_UNIT)
+    if (b->piece_slots > SLOT_UNIT && b->piece_slots < b->slots)
         b->piece_slots -= b->piece_slots % SLOT_UNIT;
 }
 
@@ -217,6 +223,16 @@ static const struct sar_wire *choose_wire(const struct sar_bcast *b, const struc
     return sar_wire_cheapest(&key->layout, vec, (struct sar_wire_price){ 1, 0, false });
 }
 
+/* Counts a piece that was written or read, for the report. */
+static void count_piece(struct sar_bcast *b, const struct sar_wire *wire, size_t nnz)
+{
+    unsigned i = 0;
+    while (sar_wires[i] != wire)
+        i++;
+    atomic_fetch_or_explicit(&b->wires, 1u << i, memory_order_relaxed);
+    atomic_fetch_add_explicit(&b->moved, nnz, memory_order_relaxed);
+}
+
 /* Pieces [first, first + n) of a loop. */
 struct batch {
     struct sar_bcast *b;
@@ -236,9 +252,12 @@ static enum sar_status write_piece(void *arg, size_t i)
     uint64_t from = set_slots(b, piece, &key);
     enum sar_status status = b->source->find(b, from, (size_t)key.layout.slots, &hashes, &vec);
     key.user_word = hashes.old_values;
-    if (status == SAR_OK)
-        status = sar_msg_encode_into(&key, choose_wire(b, &key, &vec), &vec, hashes.content, slot->memory,
+    if (status == SAR_OK) {
+        const struct sar_wire *wire = choose_wire(b, &key, &vec);
+        count_piece(b, wire, vec.nnz);
+        status = sar_msg_encode_into(&key, wire, &vec, hashes.content, slot->memory,
                                      b->pieces.plan.piece_bytes, &message);
+    }
     if (status != SAR_OK) {
         sar_msg_failure(&key, (struct sar_msg_header *)slot->memory);
         message.bytes = SAR_MSG_HEADER_BYTES;
@@ -261,6 +280,7 @@ static enum sar_status read_piece(void *arg, size_t i)
     struct sar_spvec vec = { NULL, NULL, (size_t)content.nnz };
     SAR_TRY(content.wire->decode(&key.layout, content.payload, content.bytes, sar_bcast_scratch(b), &vec));
     struct sar_bcast_hashes hashes = { content.user_word, content.index_hash };
+    count_piece(b, content.wire, vec.nnz);
     return b->source->take(b, from, (size_t)key.layout.slots, &hashes, &vec);
 }
 
@@ -297,11 +317,12 @@ enum sar_status sar_bcast_run(struct sar_bcast *b)
 {
     const struct sar_comm *comm = &b->comm_state->comm;
     struct sar_pipeline_plan plan = { b->root, b->trees, b->window, piece_capacity(b, b->piece_slots),
-                                      b->slots / b->piece_slots + (b->slots % b->piece_slots != 0) };
+                                      sar_bcast_pieces(b) };
     uint64_t next = 0;
     int spins = 0;
     if (comm->ranks == 1)
         return b->status;
+    struct sar_span span = sar_span_begin("transfer", 0, 0);
     struct sar_parallel former = sar_comm_state_begin_work(b->comm_state);
     sar_pipeline_begin(&b->pieces, &plan, b->comm_state->epoch);
     while (!sar_pipeline_is_done(&b->pieces)) {
@@ -313,6 +334,7 @@ enum sar_status sar_bcast_run(struct sar_bcast *b)
             sar_comm_backoff(comm, &spins);
     }
     sar_parallel_end(former);
+    sar_bcast_span_end(b, &span);
     note(b, b->pieces.status);
     return b->status;
 }

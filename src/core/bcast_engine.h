@@ -5,6 +5,9 @@
 #ifndef SAR_CORE_BCAST_ENGINE_H
 #define SAR_CORE_BCAST_ENGINE_H
 
+#include <stdatomic.h>
+
+#include "base/trace.h"
 #include "comm/pipeline.h"
 #include "core/bcast.h"
 
@@ -51,11 +54,29 @@ struct sar_bcast {
     struct sar_msg_key key;     /**< of all pieces, but for their slots */
     struct sar_pipeline pieces; /**< the messages */
     enum sar_status status;     /**< first failure of this rank */
+    double predicted;           /**< seconds of the messages */
+    _Atomic uint64_t moved;     /**< elements of the pieces that this rank has written or read */
+    _Atomic uint32_t wires;     /**< their formats: bit i is that of sar_wires[i] */
+    double start;               /**< of the call; set by bcast_report.c, as is the span */
+    struct sar_span span;
 };
 
 /** Opens the messages, agrees on the call, and plans the pieces. Returns false after an error, which is in
  * args->result.error. Collective. */
 bool sar_bcast_begin(struct sar_bcast *b, struct sar_bcast_count count);
+
+/** Ends a trace span of the call. */
+static inline void sar_bcast_span_end(const struct sar_bcast *b, struct sar_span *span)
+{
+    sar_span_end(span, &(struct sar_span_context){ b->comm_state->comm.id, b->comm_state->epoch, -1, -1,
+                                                   b->pieces.bytes_sent, b->pieces.bytes_received });
+}
+
+/** Returns the number of pieces. */
+static inline uint64_t sar_bcast_pieces(const struct sar_bcast *b)
+{
+    return b->slots / b->piece_slots + (b->slots % b->piece_slots != 0);
+}
 
 /** Moves all pieces. Returns the first failure of this rank. Collective. */
 enum sar_status sar_bcast_run(struct sar_bcast *b);

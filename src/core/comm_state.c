@@ -61,7 +61,8 @@ void sar_comm_state_suspend_shm(struct sar_comm_state *comm_state)
 MPIX_Sparse_report_t sar_comm_state_report(const struct sar_comm_state *comm_state)
 {
     MPIX_Sparse_report_t report = comm_state->last.report;
-    sar_selection_reason(&comm_state->last.selection, report.reason, sizeof report.reason);
+    if (report.reason[0] == '\0')
+        sar_selection_reason(&comm_state->last.selection, report.reason, sizeof report.reason);
     return report;
 }
 

@@ -131,14 +131,14 @@ struct sar_comm_plans {
 /** The function of MPI that ran the last call, if the library passed it on. */
 enum sar_fallback_kind { SAR_FALLBACK_NONE, SAR_FALLBACK_ALLREDUCE, SAR_FALLBACK_REDUCE_SCATTER };
 
-/** The last call, for MPIX_Sparse_get_report. Written by finish.c and fallback.c. */
+/** The last call, for MPIX_Sparse_get_report. Written by finish.c, fallback.c and bcast_report.c. */
 struct sar_comm_last {
     double end;                        /**< PMPI_Wtime at the end of the last call that was not a fallback */
     bool reported;                     /**< a call has ended */
     bool warned_forced;                /**< the log says that the forced scheme cannot run here */
     enum sar_fallback_kind fallback;   /**< of the last call; if any, `report` is of an earlier one */
     struct sar_vec_desc fallback_desc; /**< vector of the last fallback */
-    MPIX_Sparse_report_t report;       /**< without the reason; see sar_comm_state_report */
+    MPIX_Sparse_report_t report;       /**< the reason is empty, except of a broadcast */
     struct sar_selection selection;
 };
 
@@ -199,7 +199,7 @@ struct sar_parallel sar_comm_state_begin_work(const struct sar_comm_state *comm_
  * same call. Later calls try again. */
 void sar_comm_state_suspend_shm(struct sar_comm_state *comm_state);
 
-/** Returns the report of the last call that was not a fallback. Composes its reason from last.selection.
+/** Returns the report of the last call that was not a fallback. Composes a missing reason.
  * Local. */
 MPIX_Sparse_report_t sar_comm_state_report(const struct sar_comm_state *comm_state);
 

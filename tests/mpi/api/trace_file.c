@@ -141,10 +141,11 @@ static int count_collective(const char *collective)
 static void check_collectives(int calls)
 {
     int scatters = count_collective("reduce_scatter"), gathers = count_collective("allgather"),
-        reduces = count_collective("allreduce");
-    check(scatters == 1 && gathers == 1 && reduces == calls - 2 && count_collective("") == n - calls,
-          "expected one call of each half of an allreduce, found %d, %d and %d allreduces", scatters, gathers,
-          reduces);
+        broadcasts = count_collective("bcast"), reduces = count_collective("allreduce");
+    check(scatters == 1 && gathers == 1 && broadcasts == 1 && reduces == calls - 3 &&
+              count_collective("") == n - calls,
+          "expected one call of each other collective, found %d, %d, %d and %d allreduces", scatters, gathers,
+          broadcasts, reduces);
 }
 
 static long long sent_by(const char *name)
@@ -174,7 +175,7 @@ static void call_in_flight(MPI_Comm comm, MPI_Comm other)
     check_success(MPI_Waitall(FLIGHTS, requests, MPI_STATUSES_IGNORE), "MPI_Waitall");
 }
 
-static void call_halves(MPI_Comm comm)
+static void call_others(MPI_Comm comm)
 {
     const int32_t index = rank;
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
@@ -183,6 +184,8 @@ static void call_halves(MPI_Comm comm)
                   "MPIX_Sparse_reduce_scatter_coo");
     check_success(MPIX_Sparse_allgather_coo(&index, in, 1, MPI_INT32_T, COUNT, MPI_FLOAT, comm, &result),
                   "MPIX_Sparse_allgather_coo");
+    check_success(MPIX_Sparse_bcast_coo(&index, in, 1, MPI_INT32_T, COUNT, MPI_FLOAT, 0, comm, &result),
+                  "MPIX_Sparse_bcast_coo");
     check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
 }
 
@@ -276,8 +279,8 @@ int main(int argc, char **argv)
     if (threads)
         setenv("MPIX_SPARSE_PROGRESS", "thread", 1);
     MPI_Comm other = settings_comm(&balanced);
-    int calls = 4 + make_calls(comm, other, &sent);
-    call_halves(comm);
+    int calls = 5 + make_calls(comm, other, &sent);
+    call_others(comm);
     check_success(MPIX_Sparse_profile(in, COUNT, MPI_FLOAT, comm, &profile), "MPIX_Sparse_profile");
     call_small(SMALL);
     MPI_Comm_free(&comm);
@@ -292,9 +295,11 @@ int main(int argc, char **argv)
                 1 + SMALL); /* the first use of a communicator makes a call without elements */
     check_small("MPI_Iallreduce", SMALL);
     check(n > 1024, "expected more spans than are kept, found %d", n);
-    check(sent_by("call") >= sent && sent_by("balanced") == sent_by("call"),
-          "expected %lld bytes, found %lld in calls and %lld in the scheme", sent, sent_by("call"),
-          sent_by("balanced"));
+    long long inner = sent_by("balanced") + sent_by("transfer"); /* the latter by the broadcast */
+    check(sent_by("call") >= sent && inner == sent_by("call"),
+          "expected %lld bytes, found %lld in calls and %lld in schemes", sent, sent_by("call"), inner);
+    check((sent_by("transfer") > 0) == (rank == 0 && ranks > 1) || ranks > 2,
+          "found %lld bytes of the broadcast", sent_by("transfer"));
     check(sent_by("post") <= sent_by("balanced"), "expected no more bytes in stages than in the scheme");
     unlink(own);
     unlink(path);

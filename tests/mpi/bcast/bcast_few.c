@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests broadcasts of few elements of a long vector: a rank sends one message to each of its children. A
- * PMPI_Isend of this program counts messages. */
+ * PMPI_Isend of this program counts messages. Tests that reports have them. */
 
 #include <mpix_sparse.h>
 #include <stdlib.h>
@@ -28,6 +28,32 @@ static void check_messages(void)
     check(sent <= CHILDREN_MAX, "expected at most %d messages, found %ld", CHILDREN_MAX, sent);
 }
 
+static void check_report(MPI_Count count, MPI_Count nnz)
+{
+    MPIX_Sparse_report_t report;
+    long long messages = sent, all, received = 0, bytes;
+    bool moved = ranks > 1;
+    check_success(MPIX_Sparse_get_report(comm, &report), "MPIX_Sparse_get_report");
+    check(strcmp(report.scheme, "trees") == 0 && strcmp(report.push_wire, "none") == 0,
+          "expected trees without a push, found %s, %s", report.scheme, report.push_wire);
+    check(strncmp(report.reason, "a broadcast of 1 pieces over ", 29) == 0, "found %s", report.reason);
+    check((strcmp(report.pull_wire, "none") != 0) == moved, "found the format %s", report.pull_wire);
+    check(report.count == count && report.row == 1 && report.ranks == ranks, "found another vector");
+    check(report.nnz_out == nnz && report.nnz_in_max == nnz && report.nnz_in_sum == nnz,
+          "expected %lld elements, found %lld", (long long)nnz, (long long)report.nnz_out);
+    check(report.nnz_in == (rank == 0 ? nnz : 0), "found %lld elements of this rank",
+          (long long)report.nnz_in);
+    check(report.messages_sent == messages, "expected %lld messages, found %lld", messages,
+          (long long)report.messages_sent);
+    check(report.header_bytes_sent == messages * 64, "expected headers of 64 bytes");
+    bytes = report.bytes_sent;
+    MPI_Allreduce(&bytes, &all, 1, MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
+    bytes = report.bytes_received;
+    MPI_Allreduce(&bytes, &received, 1, MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
+    check(all == received && (all >= 64 * (ranks - 1)), "sent %lld and received %lld bytes", all, received);
+    check(report.measured_seconds > 0 && report.predicted_seconds >= 0, "expected times");
+}
+
 /* Indices lie at both ends and close together. */
 static void check_coo(MPI_Count count, int nnz)
 {
@@ -46,6 +72,7 @@ static void check_coo(MPI_Count count, int nnz)
                                         MPI_UINT16_T, 0, comm, &result),
                   "MPIX_Sparse_bcast_coo");
     check_messages();
+    check_report(count, nnz);
     MPIX_Sparse_result_get(result, &got, &got_indices, &got_values);
     check(got == nnz, "expected %d elements, found %lld", nnz, (long long)got);
     for (int k = 0; k < nnz; k++) {
@@ -80,6 +107,7 @@ static void check_delta(size_t count, size_t changes, bool in_place)
         free(buf);
     }
     check_messages();
+    check_report((MPI_Count)count, (MPI_Count)changes);
     free(before);
     free(after);
 }
@@ -94,12 +122,12 @@ int main(int argc, char **argv)
         comm = settings_comm(&settings);
         check_coo(100, 3);
         check_coo(100000000, 0);
-        check_coo(100000000, 10);
+        check_coo(100000001, 10);
         check_coo((MPI_Count)1 << 31, 64);
         for (int in_place = 0; in_place < 2; in_place++) {
             check_delta(3000000, 0, in_place);
             check_delta(3000000, 50, in_place);
-            check_delta(40000, 7, in_place);
+            check_delta(40001, 7, in_place);
         }
         MPI_Comm_free(&comm);
     }
