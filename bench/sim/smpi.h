@@ -182,8 +182,8 @@ static inline int perf_smpi_testall(int n, MPI_Request *requests, int *over)
     return code;
 }
 
-/** Waits for one request after the other. SMPI's MPI_Waitall waits n times for any of n requests, and registers
- * and removes all of them each time. */
+/** Waits for one request after the other. SMPI's MPI_Waitall waits n times for any of n requests, and
+ * registers and removes all of them each time. */
 static inline int perf_smpi_waitall(int n, MPI_Request *requests)
 {
     int code = MPI_SUCCESS;

@@ -311,8 +311,8 @@ def iallreduce_coo(
 
 
 def run(call: CooArguments, make: Callable[..., PendingCall] = PendingCall) -> Handle:
-    """Run a call with checked arguments; blocks. Returns the handle of the complete call, which matches one of
-    start() on other ranks. `make` makes it from what a PendingCall is made from."""
+    """Run a call with checked arguments, which matches one of start() on other ranks; blocks. Returns the
+    handle of the complete call. `make` makes it from what a PendingCall is made from."""
     pending = make(call, lambda: call.result, call.elements.problem)
     return pending.end(library.MPIX_Sparse_allreduce_coo(*call.arguments))
 
