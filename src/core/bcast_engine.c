@@ -131,7 +131,7 @@ static struct candidate price(const struct sar_bcast *b, double bytes, int trees
 
 /* The messages of a rank that fill its link are those of a latency, and one more. There are half as many
  * more, since a message may share the link of its receiver. With more in flight, messages of several ranks
- * meet there more often: with twice as many, a broadcast on 64 nodes took 3 % longer. */
+ * meet there more often: with twice as many, a broadcast on 64 nodes took 2 % longer. */
 static int window_of(const struct sar_bcast *b, double piece_bytes)
 {
     const struct sar_machine *m = &b->comm_state->settings.machine;
@@ -220,7 +220,7 @@ static const struct sar_wire *choose_wire(const struct sar_bcast *b, const struc
     if (forced != NULL &&
         sar_wire_bytes(forced, &key->layout, vec) <= b->pieces.plan.piece_bytes - SAR_MSG_HEADER_BYTES)
         return forced;
-    return sar_wire_cheapest(&key->layout, vec, (struct sar_wire_price){ 1, 0, false });
+    return sar_wire_cheapest(&key->layout, vec, (struct sar_wire_price){ 1, 0, 0 });
 }
 
 /* Counts a piece that was written or read, for the report. */
