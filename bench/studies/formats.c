@@ -166,9 +166,9 @@ static void report_part(struct perf_study *study, struct part *part, struct reco
 {
     const struct sar_wire *cheapest =
         sar_wire_cheapest(&part->layout, &part->vec,
-                          (struct sar_wire_price){ record->beta, record->gamma, false });
+                          (struct sar_wire_price){ record->beta, record->gamma, 0 });
     const struct sar_wire *smallest =
-        sar_wire_cheapest(&part->layout, &part->vec, (struct sar_wire_price){ record->beta, 0, false });
+        sar_wire_cheapest(&part->layout, &part->vec, (struct sar_wire_price){ record->beta, 0, 0 });
     double slots = (double)part->layout.slots, nnz = (double)part->vec.nnz;
     double size = (double)part->layout.element_size;
 
