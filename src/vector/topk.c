@@ -25,7 +25,7 @@ enum {
     BLOCK = 1024,           /* values that are updated and then scanned in the L1 cache */
     SLACK = GROUP,          /* candidates that a scan may write after the last one */
     WAVE_PIECE = 256 << 10, /* bytes of a piece of a wave */
-    SCRATCH_SHARE = 4,      /* bytes of a piece per byte of its scratch memory */
+    SCRATCH_SHARE = 4,      /* bytes of a piece per byte of its scratch memory, if the capacity is small */
     UNIT = 64 /* elements: pieces of an array that is written share no cache line if it is aligned */
 };
 
@@ -114,11 +114,16 @@ static size_t piece_length(const struct sar_topk *t)
     return (count / (waves * t->pieces) / BLOCK + 1) * BLOCK;
 }
 
+static const double CAPACITY_SLACK = 1.25; /* room of a piece over its share of the capacity */
+
 /* Returns the most candidates in the scratch memory of a piece. */
 static size_t piece_room(const struct sar_topk *t)
 {
-    size_t bytes = t->desc.element_size;
-    return piece_length(t) * bytes / SCRATCH_SHARE / (bytes + t->desc.index_size);
+    size_t bytes = t->desc.element_size, length = piece_length(t);
+    size_t room = length * bytes / SCRATCH_SHARE / (bytes + t->desc.index_size);
+    double share = (double)t->capacity / (double)t->desc.count;
+    size_t wanted = share < 1 / CAPACITY_SLACK ? (size_t)((double)length * share * CAPACITY_SLACK) : length;
+    return wanted > room ? wanted : room;
 }
 
 static enum sar_status open_pieces(struct sar_topk *t, struct sar_arena *arena)
