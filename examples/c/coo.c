@@ -1,5 +1,9 @@
 /* Every rank adds 1 to element 7, and 0.5 to an element of its own, in a vector of a million elements.
- * On 2 ranks it prints 7: 2, then 1000: 0.5, then 1001: 0.5. */
+ * Output on 2 ranks:
+ *     7: 2
+ *     1000: 0.5
+ *     1001: 0.5
+ */
 #include <mpix_sparse.h>
 #include <stdint.h>
 #include <stdio.h>
