@@ -8,6 +8,7 @@ since MPI cannot add them. Sparse tensors are reduced by reduce_scatter_coo().""
 from __future__ import annotations
 
 import ctypes
+import functools
 from typing import Any, Callable, Sequence
 
 import torch
@@ -16,7 +17,9 @@ from .. import _types
 from .._coo import CooArguments
 from .._halves import start_reduce_scatter
 from .._library import library
+from .._pending import PendingCall
 from ._agree import agree
+from ._checked import CheckedCall
 from ._collectives import replace
 from ._deferred import DeferredCall
 from ._nonblocking import MAX_ELEMENTS, overlap, start_call
@@ -123,17 +126,21 @@ def start_rows(tensor: torch.Tensor, op: Op, ranks: World, scales: tuple[float, 
         shape = own, *tensor.shape[1:]
         return sparse_of(made._indices(), made._values(), tensor, shape)._coalesced_(True)
 
-    def start() -> Any:
-        return start_reduce_scatter(call, max(share * columns, 1))
+    def start(make: Callable[..., PendingCall]) -> Any:
+        return start_reduce_scatter(call, max(share * columns, 1), make)
 
-    return Work(_start_in_order(start, name, ranks), finish, ranks.plain)
+    text = f"reduce_scatter({op.name}, sparse {name} of shape {tuple(tensor.shape)})"
+    return Work(_start_in_order(start, name, text, ranks), finish, ranks.plain)
 
 
-def _start_in_order(start: Callable[[], Any], name: str, ranks: World) -> Any:
-    """Start a call after earlier ones on 16-bit floats, which may start later."""
-    if name not in ranks.of_type:
-        return start()
-    handle = DeferredCall(ranks.plain, finished_work(None), start)
+def _start_in_order(
+    start: Callable[[Callable[..., PendingCall]], Any], name: str, text: str, ranks: World
+) -> Any:
+    """Start a call whose arguments ranks have compared; one on 16-bit floats after earlier ones, which may
+    start later."""
+    if ranks.comm(name) is ranks.plain:
+        return start(functools.partial(CheckedCall, ranks, (str, text)))
+    handle = DeferredCall(ranks.plain, finished_work(None), lambda: start(PendingCall))
     watch()
     return handle
 
