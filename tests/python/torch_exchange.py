@@ -146,9 +146,12 @@ class Reducescatter(unittest.TestCase):
         hvd.reducescatter(mine, **how)
         self.assertTrue(torch.equal(mine, whole(RANK)), "the input has changed")
 
-    @mock.patch.object(library, "MPIX_Isparse_allreduce_coo", None)
     def test_sparse(self):
         """By a reduce_scatter, not by an allreduce."""
+        name = "MPIX_Isparse_reduce_scatter_coo"
+        with mock.patch.object(library, name, wraps=getattr(library, name)) as function:
+            hvd.reducescatter(whole(RANK).to_sparse(1))
+            self.assertEqual(function.call_count, 1)
         for rows in (0, 1, SIZE, 7, 3 * SIZE):
             for sparse_dim, op in ((1, hvd.Sum), (2, hvd.Average), (2, hvd.Max)):
                 mine = [whole(rank, rows) for rank in range(SIZE)]
