@@ -299,6 +299,20 @@ class Others(LikeGloo):
             self.assertEqual(sorted(sources), list(RANKS[1:]))
         dist.barrier()
 
+    def test_no_message(self):
+        """Ranks that do not exist, and tags that MPI's int cannot hold."""
+        for call in dist.isend, dist.irecv:
+            with self.assertRaisesRegex(ValueError, f"the other rank is {SIZE}, and ranks are 0 to"):
+                call(torch.ones(3), SIZE)
+        for tag in -1, 1 << 40:
+            for call in (
+                lambda: dist.isend(torch.ones(3), 0, tag=tag),
+                lambda: dist.irecv(torch.ones(3), 0, tag=tag),
+                lambda: dist.recv(torch.ones(3), tag=tag),
+            ):
+                with self.assertRaisesRegex(ValueError, f"the tag is {tag}; it must be"):
+                    call()
+
     def test_batch(self):
         found = torch.empty(3)
         calls = [

@@ -318,6 +318,8 @@ class Functions(unittest.TestCase):
             ),
             ("a tensor is needed, not list", TypeError, lambda: hvd.allreduce([1.0])),
             ("a tensor is needed, not float", TypeError, lambda: hvd.broadcast(1.0, 0)),
+            ("root is '0'; it must be the number", ValueError, lambda: hvd.broadcast(torch.ones(3), "0")),
+            ("is not iterable", TypeError, lambda: hvd.broadcast_parameters(None)),
             ("layout torch.sparse_coo", TypeError, lambda: hvd.grouped_allreduce([sparse])),
             ("no Average of int64", ValueError, lambda: hvd.grouped_allreduce([torch.ones(3), ints])),
             ("compression is 3", TypeError, lambda: hvd.allreduce(torch.ones(3), compression=3)),
@@ -342,11 +344,19 @@ class Functions(unittest.TestCase):
                         self.refused(known, lambda: other(tensor))
             self.refused(text, call, error)  # on all ranks
 
+    def test_no_optimizer(self):
+        """Only the root reads the state."""
+        optimizer = None if ODD else torch.optim.SGD([torch.nn.Parameter(torch.ones(3))], 0.1)
+        known = "'state_dict'" if ODD else f"^rank {SIZE - 1} has an error in its arguments: .*'state_dict'"
+        error = AttributeError if ODD else ValueError
+        self.refused(known, lambda: hvd.broadcast_optimizer_state(optimizer, SIZE - 1), error)
+
     def test_problems_distributed(self):
         """A reduction that the backend does not have, and lists of wrong lengths."""
         average = dist.ReduceOp.AVG
         bad = (
             ("no Average of int64", lambda: dist.all_reduce(torch.ones(4, dtype=torch.int64), average)),
+            ("the root is -1, and", lambda: dist.reduce(torch.ones(3), -1)),
             ("output list has", lambda: dist.all_gather([torch.empty(3)] * (SIZE + 1), torch.ones(3))),
             ("input list has", lambda: dist.all_to_all([torch.empty(3)] * SIZE, [torch.ones(3)])),
         )
@@ -374,6 +384,7 @@ class Functions(unittest.TestCase):
         small, large = torch.ones(2), torch.ones(3, dtype=torch.float64)
         for lists in (([small, large], [small]), ([small, large], [large, small]), ([small.half()], [large])):
             self.refused("rank 0 calls grouped_allreduce", lambda: hvd.grouped_allreduce(lists[ODD]))
+        self.refused("rank 0 calls allgather", lambda: hvd.grouped_allgather([] if ODD else [small]))
 
     def test_shapes_of_sparse(self):
         """Shapes with the same number of elements."""

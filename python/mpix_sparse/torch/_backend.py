@@ -16,6 +16,7 @@ import torch.distributed as dist
 
 from .. import _pending, _mpi
 from . import _callbacks, _collectives, _exchange, _probe, _reduce_pieces
+from ._agree import refuse
 from ._allreduce import start_allreduce
 from ._work import Work, WorkGroup
 from ._collective import collective
@@ -165,6 +166,7 @@ class _Calls:
     @collective
     def reduce(self, tensors: Any, opts: Any) -> _Work:
         """Reduce tensors; the root's are overwritten."""
+        refuse(_collectives.root_problem(opts.rootRank, self.ranks_of_calls))
         (op, factor), mine = _op(opts.reduceOp), self.ranks_of_calls.rank == opts.rootRank
         sums, scales = tensors if mine else [tensor.clone() for tensor in tensors], (factor, 1)
         return self._work(

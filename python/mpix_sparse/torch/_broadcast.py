@@ -114,6 +114,7 @@ def _named(item: Any) -> tuple[str, Any]:
     return ("", item) if isinstance(item, torch.Tensor) else item
 
 
+@collective
 def broadcast_parameters(params: Mapping[str, Any] | Iterable[Any], root_rank: int = 0) -> None:
     """Overwrite a model's parameters with those of one rank. Collective; blocks.
 
@@ -164,6 +165,7 @@ def _common(state: dict[str, Any]) -> dict[str, Any]:
     return {**state, STATE: steps} if kept else state
 
 
+@collective
 def broadcast_optimizer_state(
     optimizer: torch.optim.Optimizer, root_rank: int = 0, model: Any = None
 ) -> None:

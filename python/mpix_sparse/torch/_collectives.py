@@ -26,6 +26,7 @@ from ._work import Work, WorkGroup
 from ._world import World
 
 _CHUNK = 1 << 30  # bytes in one broadcast; MPI counts in int
+MAX_TAG = (1 << 31) - 1  # tags are passed to MPI in int; it refuses those above its own limit
 _NO_BUFFER = ctypes.c_void_p(), ctypes.c_int(0), _types.datatype("uint8")  # on ranks other than the root
 
 
@@ -93,13 +94,15 @@ def broadcast(tensor: torch.Tensor, root: int, ranks: World, later: bool = True)
         work = broadcast_bytes(buffer.data_ptr(), size, root, comm, buffer)
         return Work(work, lambda _: put_back(buffer, tensor), comm)
 
-    problem = _layout_problem(tensor) or _root_problem(root, ranks)
+    problem = _layout_problem(tensor) or root_problem(root, ranks)
     text = describe("broadcast", tensor, f"root {root}")
     return start_compared(text, start, ranks, problem, later=later)
 
 
-def _root_problem(root: int, ranks: World) -> str:
+def root_problem(root: Any, ranks: World) -> str:
     """What is wrong with a root; empty if nothing is."""
+    if not hasattr(root, "__index__"):
+        return f"the root is {root!r}; it must be the number of a rank"
     return "" if 0 <= root < ranks.size else f"the root is {root}, and ranks are 0 to {ranks.size - 1}"
 
 
@@ -202,17 +205,31 @@ def scatter(tensor: torch.Tensor, inputs: Sequence[torch.Tensor], root: int, ran
     return start_compared(describe("scatter", tensor, f"root {root}"), start, ranks, problem, always=True)
 
 
+def refuse_tag(tag: int) -> None:
+    """Raise ValueError for a tag that is no tag of MPI."""
+    if not 0 <= tag <= MAX_TAG:
+        raise ValueError(f"the tag is {tag}; it must be from 0 to {MAX_TAG}")
+
+
+def _message(rank: int, tag: int, comm: Any) -> tuple[Any, ...]:
+    """The arguments of MPI that name the other rank of a message, and its tag."""
+    if not 0 <= rank < _mpi.size(comm):
+        raise ValueError(f"the other rank is {rank}, and ranks are 0 to {_mpi.size(comm) - 1}")
+    refuse_tag(tag)
+    return ctypes.c_int(rank), ctypes.c_int(tag), comm
+
+
 def send(tensor: torch.Tensor, rank: int, tag: int, comm: Any) -> Work:
     """Start to send a tensor to a rank, which receives one of its shape and type."""
     buffer = on_host(tensor)
-    arguments = *elements(buffer), ctypes.c_int(rank), ctypes.c_int(tag), comm
+    arguments = *elements(buffer), *_message(rank, tag, comm)
     return start_call(library.MPI_Isend, *arguments, keep=buffer, finish=lambda: tensor, ordered=False)
 
 
 def receive(tensor: torch.Tensor, rank: int, tag: int, comm: Any) -> Work:
     """Start to overwrite a tensor with one that a rank sends."""
     buffer = on_host(tensor)
-    arguments = *elements(buffer), ctypes.c_int(rank), ctypes.c_int(tag), comm
+    arguments = *elements(buffer), *_message(rank, tag, comm)
     finish = lambda: put_back(buffer, tensor)  # noqa: E731
     return start_call(library.MPI_Irecv, *arguments, keep=buffer, finish=finish, ordered=False)
 
@@ -236,7 +253,7 @@ def _agree_on_sparse(function: str, tensor: torch.Tensor, problem: str, ranks: W
 
 
 def _broadcast_sparse(tensor: torch.Tensor, root: int, ranks: World) -> Work:
-    problem = _root_problem(root, ranks)
+    problem = root_problem(root, ranks)
     nnz = _agree_on_sparse("broadcast", tensor, problem, ranks, f"root {root}")[root]
     indices, values = tensor._indices(), tensor._values()
     if ranks.rank != root:  # new ones, since other tensors may share the old ones

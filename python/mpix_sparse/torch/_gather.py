@@ -109,7 +109,7 @@ def grouped_allgather(
         TypeError, ValueError: as for allgather(); also if numbers of tensors differ, on all ranks.
     """
     listed = list(tensors)
-    return list(_Allgather.apply(process_set, *listed)) if listed else []
+    return list(_Allgather.apply(process_set, *listed))
 
 
 @collective

@@ -14,7 +14,7 @@ import torch
 from .. import _mpi
 from .._library import library
 from ._work import Work
-from ._collectives import receive, send
+from ._collectives import receive, refuse_tag, send
 
 STATUS_INTEGERS = 16  # more than the status of any MPI has
 TAGS = 4096  # barriers before a tag is used again
@@ -39,6 +39,7 @@ class AnySource(Work):
     """
 
     def __init__(self, tensor: torch.Tensor, tag: int, comm: Any) -> None:
+        refuse_tag(tag)
         self.source, self._arguments = -1, (tensor, tag, comm)
         self.orders = frozenset()
         self._receive: Work | None = None
