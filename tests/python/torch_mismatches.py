@@ -351,6 +351,13 @@ class Functions(unittest.TestCase):
         error = AttributeError if ODD else ValueError
         self.refused(known, lambda: hvd.broadcast_optimizer_state(optimizer, SIZE - 1), error)
 
+    def test_batch_norm(self):
+        """Channels, and a number of dimensions, that differ between ranks."""
+        norm = hvd.SyncBatchNorm(3)
+        self.refused("ranks: rank 0 calls .*, and rank", lambda: norm(torch.ones(4, 5 if ODD else 3)))
+        known = "" if ODD else f"^rank {SIZE - 1} has an error in its arguments: "
+        self.refused(f"{known}the input has 1 dim", lambda: norm(torch.ones(3) if ODD else torch.ones(4, 3)))
+
     def test_problems_distributed(self):
         """A reduction that the backend does not have, and lists of wrong lengths."""
         average = dist.ReduceOp.AVG

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ._allreduce import allreduce
+from ._collective import collective
 from ._gather import allgather
 from ._tensors import Sum
 from ._world import size
@@ -31,11 +32,17 @@ class SyncBatchNorm(torch.nn.modules.batchnorm._BatchNorm):
         """Normalize a batch. Collective in training, if there are several ranks.
 
         Raises:
-            ValueError: the input has fewer than 2 dimensions. Only on this rank.
+            ValueError: the input has fewer than 2 dimensions, or channels differ between ranks. On all ranks,
+                if the call is collective.
         """
-        self._check_input_dim(input)
         if size() == 1 or not (self.training or self.running_mean is None):
             return super().forward(input)
+        return self._normalize(input)
+
+    @collective
+    def _normalize(self, input: torch.Tensor) -> torch.Tensor:
+        """forward() with the statistics of all ranks."""
+        self._check_input_dim(input)
         by_channel = input.transpose(0, 1).reshape(input.shape[1], -1)
         normal, mean, variance, count = _Normalize.apply(by_channel, self.eps)
         if self.training and self.track_running_stats:
