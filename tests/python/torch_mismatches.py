@@ -351,6 +351,17 @@ class Functions(unittest.TestCase):
         error = AttributeError if ODD else ValueError
         self.refused(known, lambda: hvd.broadcast_optimizer_state(optimizer, SIZE - 1), error)
 
+    @unittest.skipIf(SIZE < 3, "a process set of all ranks has their numbers")
+    def test_process_set(self):
+        """Errors have the numbers that ranks have outside the set."""
+        some = hvd.add_process_set([0, SIZE - 1])
+        if some.included():
+            with self.assertRaisesRegex(
+                ValueError, f"rank 0 calls .* 3 el.*, and rank {SIZE - 1} calls .* 4 el"
+            ):
+                hvd.allreduce(torch.ones(4 if ODD else 3), process_set=some)
+        hvd.remove_process_set(some)
+
     def test_batch_norm(self):
         """Channels, and a number of dimensions, that differ between ranks."""
         norm = hvd.SyncBatchNorm(3)

@@ -121,6 +121,7 @@ class CheckedCall(PendingCall):
         error, exchange = self._exchange
         if not exchange.done():
             return False
-        sentence = _sentence(exchange.texts) or str(error)
+        texts = {self._ranks.numbers[rank]: text for rank, text in exchange.texts.items()}
+        sentence = _sentence(texts) or str(error)
         self._error = ValueError(self._problem) if self._problem else MismatchError(sentence, error.code)
         return True

@@ -24,6 +24,7 @@ class World(Duplicates):
         compared: for calls that start when their arguments have been compared (_agree.py), all of them in
             the order of the program.
         checks: True if ranks compare the arguments of all calls.
+        numbers: of these ranks, in world(); for errors.
         calls: number of calls whose arguments have been compared, the same on all ranks.
         started: the same of all Worlds.
         last: the communicator of the last reduction that has started.
@@ -39,6 +40,7 @@ class World(Duplicates):
         super().__init__(handle, forward=forward)
         self.forward, self.checks = forward, forward == "0" and self.size > 1
         self.compared, self.calls, self.last = duplicate(handle), 0, self.plain
+        self.numbers: Sequence[int] = range(self.size)
         self.local_rank, self.local_size = _local(handle)
         self.cross_rank, self.cross_size = _across(handle, self.local_rank)
         self.is_homogeneous = _are_equal(self.local_size, handle)
@@ -58,6 +60,7 @@ class World(Duplicates):
             # The tag keeps threads apart that create communicators at the same time.
             comm = _create(self.plain, range(self.size), tag=depth)
             self._deeper[depth] = World(comm, self.forward)
+            self._deeper[depth].numbers = self.numbers
             _mpi.check(library.MPI_Comm_free(ctypes.byref(comm)))
         return self._deeper[depth]
 
@@ -120,6 +123,7 @@ def subset_of(ranks: Sequence[int]) -> World:
     """A World of some of the ranks, by their numbers in world(). Collective over them."""
     comm = _create(world().plain, ranks)
     made = World(comm, world().forward)
+    made.numbers = tuple(ranks)
     _mpi.check(library.MPI_Comm_free(ctypes.byref(comm)))
     return made
 
