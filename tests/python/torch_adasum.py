@@ -177,6 +177,13 @@ class BatchNorm(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "needs 2 or more"):
             hvd.SyncBatchNorm(3)(torch.ones(3))
 
+    @unittest.skipIf(SIZE == 1, "one rank has no other")
+    def test_refused_on_all(self):
+        """An error in the batch of the last rank."""
+        text = "" if RANK == SIZE - 1 else f"^rank {SIZE - 1} has an error in its arguments: "
+        with self.assertRaisesRegex(ValueError, f"{text}the input has 1 dim"):
+            hvd.SyncBatchNorm(3)(torch.ones(3) if RANK == SIZE - 1 else torch.ones(4, 3))
+
 
 if __name__ == "__main__":
     main()

@@ -351,24 +351,6 @@ class Functions(unittest.TestCase):
         error = AttributeError if ODD else ValueError
         self.refused(known, lambda: hvd.broadcast_optimizer_state(optimizer, SIZE - 1), error)
 
-    @unittest.skipIf(SIZE < 3, "a process set of all ranks has their numbers")
-    def test_process_set(self):
-        """Errors have the numbers that ranks have outside the set."""
-        some = hvd.add_process_set([0, SIZE - 1])
-        if some.included():
-            with self.assertRaisesRegex(
-                ValueError, f"rank 0 calls .* 3 el.*, and rank {SIZE - 1} calls .* 4 el"
-            ):
-                hvd.allreduce(torch.ones(4 if ODD else 3), process_set=some)
-        hvd.remove_process_set(some)
-
-    def test_batch_norm(self):
-        """Channels, and a number of dimensions, that differ between ranks."""
-        norm = hvd.SyncBatchNorm(3)
-        self.refused("ranks: rank 0 calls .*, and rank", lambda: norm(torch.ones(4, 5 if ODD else 3)))
-        known = "" if ODD else f"^rank {SIZE - 1} has an error in its arguments: "
-        self.refused(f"{known}the input has 1 dim", lambda: norm(torch.ones(3) if ODD else torch.ones(4, 3)))
-
     def test_problems_distributed(self):
         """A reduction that the backend does not have, and lists of wrong lengths."""
         average = dist.ReduceOp.AVG

@@ -187,6 +187,17 @@ class ProcessSets(unittest.TestCase):
             with self.assertRaisesRegex(NotImplementedError, "is for all ranks"):
                 hvd.DistributedOptimizer(base, process_set=FIRST, **how)
 
+    @unittest.skipIf(SIZE < 3, "a process set of all ranks has their numbers")
+    def test_process_set(self):
+        """Errors have the numbers that ranks have outside the set."""
+        some = hvd.add_process_set([0, SIZE - 1])
+        if some.included():
+            with self.assertRaisesRegex(
+                ValueError, f"rank 0 calls .* 3 el.*, and rank {SIZE - 1} calls .* 4 el"
+            ):
+                hvd.allreduce(torch.ones(4 if RANK == SIZE - 1 else 3), process_set=some)
+        hvd.remove_process_set(some)
+
 
 if __name__ == "__main__":
     main()
