@@ -19,6 +19,7 @@ _MPI_LAUNCHERS = (
     ("the mpiexec of MPICH or of a derivative", "PMI_SIZE"),
     ("the mpirun_rsh of MVAPICH", "MV2_COMM_WORLD_SIZE"),
     ("jsrun", "JSM_NAMESPACE_SIZE"),
+    ("flux run", "FLUX_JOB_SIZE"),
 )
 
 
