@@ -310,13 +310,6 @@ def iallreduce_coo(
     return start(CooArguments(elements_of(indices, values), count, op, comm, reuse))
 
 
-def run(call: CooArguments, make: Callable[..., PendingCall] = PendingCall) -> Handle:
-    """Run a call with checked arguments, which matches one of start() on other ranks; blocks. Returns the
-    handle of the complete call. `make` makes it from what a PendingCall is made from."""
-    pending = make(call, lambda: call.result, call.elements.problem)
-    return pending.end(library.MPIX_Sparse_allreduce_coo(*call.arguments))
-
-
 def start(call: CooArguments, make: Callable[..., PendingCall] = PendingCall) -> Handle:
     """Start a call with checked arguments. `make` makes it from what a PendingCall is made from."""
     pending = make(call, lambda: call.result, call.elements.problem)

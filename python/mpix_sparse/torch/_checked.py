@@ -98,9 +98,15 @@ class CheckedCall(PendingCall):
         problem: str = "",
     ) -> None:
         PendingCall.__init__(self, keep, finish, problem)
-        World.started += 1
-        ranks.calls = self._number = ranks.calls + 1
+        self._number = self.count(ranks)
         self._ranks, self._text, self._is_failing = ranks, text, False
+
+    @staticmethod
+    def count(ranks: World) -> int:
+        """Count a call, which is of this class unless it has succeeded; returns its number."""
+        World.started += 1
+        ranks.calls += 1
+        return ranks.calls
 
     def _fail(self, code: int) -> bool:
         if not self._is_failing:
