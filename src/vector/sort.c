@@ -40,7 +40,7 @@ struct group {
     size_t threads;          /* 1: no groups */
     struct grouped *buckets; /* GROUP */
     size_t n;
-    size_t next;  /* bucket that the next thread takes */
+    size_t *next; /* bucket that the next thread takes */
     size_t bytes; /* of the memory of each thread */
 };
 
@@ -160,7 +160,7 @@ static enum sar_status sort_worker(void *sorter, size_t i)
 {
     struct sorter *s = sorter;
     size_t next;
-    while ((next = __atomic_fetch_add(&s->group.next, 1, __ATOMIC_RELAXED)) < s->group.n)
+    while ((next = __atomic_fetch_add(s->group.next, 1, __ATOMIC_RELAXED)) < s->group.n)
         sort_grouped(s, &s->group.buckets[next], i);
     return SAR_OK;
 }
@@ -210,9 +210,10 @@ static void move_results(const struct sorter *s, unsigned char *array, size_t by
 static void run_group(struct sorter *s)
 {
     struct sar_spvec *vec = &s->sorted_out.vec;
+    size_t next = 0;
     if (s->group.n == 0)
         return;
-    s->group.next = 0;
+    s->group.next = &next;
     sar_parallel_for(s->group.threads, sort_worker, s);
     for (size_t i = 0; i < s->group.n; i++) {
         s->group.buckets[i].place = vec->nnz;
