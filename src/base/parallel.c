@@ -28,20 +28,12 @@
 
 enum { CACHE_LINE = 64, SPINS_TO_YIELD = 1000 };
 
-/* Nanoseconds: a wait that makes a loop late, the longest time without threads, and the one that the log
- * tells. A pause is at least so many times the wait before it, so that waits take 6 % of the time at most. */
-static const int64_t LATE = 500000, LONGEST_PAUSE = 4000000000, LOGGED_PAUSE = 1500000000;
-enum { WAITS_IN_PAUSE = 16 };
-
 size_t sar_parallel_piece_bytes = SAR_PIECE_BYTES;
 int sar_parallel_loops;
 
 static _Thread_local struct sar_parallel current = { .threads = 1 };
 static _Thread_local bool forbidden, used;
 static atomic_bool disabled;
-
-/* Automatic loops of this thread have one thread until then. 0: no loop was late. */
-static _Thread_local int64_t paused_until, pause_ns;
 
 struct sar_parallel sar_parallel_begin(struct sar_parallel parallel)
 {
@@ -66,7 +58,19 @@ void sar_parallel_disable(void)
 }
 
 #ifdef _OPENMP
-static bool pauses(void)
+/* A pause is the time after a late loop in which automatic loops have one thread. In nanoseconds: */
+static const int64_t LATE = 500000; /* shortest wait that makes a loop late */
+static const int64_t LONGEST_PAUSE = 4000000000;
+static const int64_t LOGGED_PAUSE = 1500000000; /* shortest pause that is logged */
+enum {
+    WAITS_IN_PAUSE = 16 /* pause over the wait before it, at least: waits take 6 % of the time at most */
+};
+
+/* The end of this thread's last pause, 0 before the first one; and the length of that pause, which loops in
+ * time halve. */
+static _Thread_local int64_t paused_until, pause_ns;
+
+static bool is_paused(void)
 {
     return current.automatic && paused_until != 0 && sar_span_clock() < paused_until;
 }
@@ -75,7 +79,7 @@ static bool pauses(void)
 int sar_parallel_threads(void)
 {
 #ifdef _OPENMP
-    return current.threads > 1 && !forbidden && !atomic_load(&disabled) && !omp_in_parallel() && !pauses()
+    return current.threads > 1 && !forbidden && !atomic_load(&disabled) && !omp_in_parallel() && !is_paused()
                ? current.threads
                : 1;
 #else
@@ -209,7 +213,7 @@ static void log_pause(void)
                 "MPIX_SPARSE_THREADS");
 }
 
-/* A pause is at least twice as long as the one before, which loops in time halve. */
+/* Begins a pause after a late loop, twice as long as the last one or longer. */
 static void note_wait(int64_t worked, int64_t waited, int64_t now)
 {
     if (waited < LATE || waited < worked) {

@@ -29,6 +29,8 @@ enum {
     UNIT = 64 /* elements: pieces of an array that is written share no cache line if it is aligned */
 };
 
+static const double CAPACITY_SLACK = 1.25; /* room of a piece over its share of the capacity */
+
 /* Append the values among v[from, from + n) with a magnitude of at least `threshold` to vec; returns its new
  * nnz. Within a group the scan writes every value and advances only after candidates, without a branch. */
 #define DEFINE_SCAN(name, type, most)                                                            \
@@ -113,8 +115,6 @@ static size_t piece_length(const struct sar_topk *t)
     size_t waves = count * bytes / (t->pieces * WAVE_PIECE) + 1;
     return (count / (waves * t->pieces) / BLOCK + 1) * BLOCK;
 }
-
-static const double CAPACITY_SLACK = 1.25; /* room of a piece over its share of the capacity */
 
 /* Returns the most candidates in the scratch memory of a piece. */
 static size_t piece_room(const struct sar_topk *t)

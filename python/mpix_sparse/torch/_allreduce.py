@@ -162,6 +162,7 @@ class _SparseCall(NamedTuple):
 
 
 def _prepare_sparse(tensor: torch.Tensor, op: Op, ranks: World, scales: tuple[float, float]) -> _SparseCall:
+    """Check the arguments of a call on a sparse COO tensor, and scale its values. No call starts."""
     refuse_average(tensor, op)
     if op is Adasum:
         raise TypeError("there is no Adasum of a sparse tensor; make it dense")

@@ -27,8 +27,8 @@ static double slice_work(const struct sar_agreed *a, const struct sar_owner_cost
 /* Returns the work that slices add, in elements. Rows of the input and of the result are copied slice by
  * slice, with several groups in addition to the copies of the partition and of the merge. An owner reduces
  * into the slots of a whole row group; work on slots is not in other prices, so that only the slots beyond
- * those of a rank's own part count. In a node a rank also reduces the parts of all peers. It joins the slices
- * of its share of the rows, and at the end those of all shares. */
+ * those of a rank's own part count. Within a node, a rank also reduces the parts of all peers and joins the
+ * slices of its share of the rows. At the end it copies the rows of all shares. */
 static double slicing_work(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms,
                            const struct sar_owner_estimate *estimate)
 {
