@@ -20,7 +20,7 @@ def name_of(ranks):
 
 def measurements():
     for ranks in RANKS:
-        words = f"bench/simulate -n {ranks} -r 25 -s 1 -- --study bcast"
+        words = f"bench/simulate -n {ranks} -r 25 -s 1 -p 0.02 -- --study bcast"
         words += f" -c {WEIGHTS} -t uint16 -d {DENSITY} -n 1 -w 1"
         yield name_of(ranks), words.split()
 

@@ -228,6 +228,7 @@ static inline int perf_smpi_alltoall(const void *in, MPI_Datatype type, void *ou
 #define PMPI_Iprobe perf_smpi_iprobe
 #define PMPI_Isend perf_smpi_isend
 #define SAR_PIPELINE_ISEND perf_smpi_paced_isend
+#define SAR_PIPELINE_SENDS 1
 #define PMPI_Testsome perf_smpi_testsome
 #define PMPI_Test(request, over, status) perf_smpi_test(request, over)
 #define PMPI_Waitall(n, requests, statuses) perf_smpi_waitall(n, requests)

@@ -2,13 +2,14 @@
 /* A rank posts the receives of the next pieces of each tree, one a slot. A slot goes from receiving to
  * arrived; then the piece is sent to the children from where it lies, and its user reads it. When all of
  * them are done, the slot receives a later piece of its tree. A slow rank so holds up its parent. A rank
- * sends at most `window` pieces of a tree at a time. That fills its link, and messages of several trees to
- * one rank seldom wait for the link of that rank.
+ * sends at most `window` pieces of a tree to a child at a time, which fills its link. Each child has a window
+ * of its own: while messages to one child wait for the link of that child, the others are sent to.
  *
  *     time = bytes beta + pieces (overhead + header beta) + log_k(nodes) (alpha + k piece beta) */
 
 #include "comm/pipeline.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "base/trace.h"
@@ -16,9 +17,10 @@
 
 /* In a simulation (bench/sim/smpi.h) all messages that are under way share a link fairly, where those of a
  * real network follow each other. So a send there takes the time that the message takes on the link, and is
- * complete when the message has arrived. */
+ * complete when the message has arrived. A rank there tests its requests after each send. */
 #ifndef SAR_PIPELINE_ISEND
 #define SAR_PIPELINE_ISEND PMPI_Isend
+#define SAR_PIPELINE_SENDS INT_MAX
 #endif
 
 static const char NAME[] = "broadcast";
@@ -82,28 +84,27 @@ static void fail(struct sar_pipeline *p, int code)
         p->status = SAR_MPI_FAILED;
 }
 
-/* Sends a slot to the children. A send that fails is not in flight. */
-static void send_on(struct sar_pipeline *p, size_t slot)
+/* Sends a piece to a child. A send that fails is not in flight. */
+static void send_to(struct sar_pipeline *p, uint64_t piece, int child)
 {
+    int tree = tree_of(p, piece), rank = p->links[tree].children[child];
+    size_t slot = slot_index(p, piece);
     struct sar_pipeline_slot *s = &p->slots[slot];
-    int tree = (int)slot / p->depth;
-    const struct sar_bcast_links *links = &p->links[tree];
-    for (int i = 0; i < links->n_children; i++) {
-        MPI_Request *request = &p->requests[slot * slot_requests(p) + 1 + (size_t)i];
-        int code = SAR_PIPELINE_ISEND(s->memory, (int)s->bytes, MPI_BYTE, links->children[i], p->tag + tree,
-                                      p->comm->mpi_comm, request);
-        fail(p, code);
-        if (code != MPI_SUCCESS) {
-            *request = MPI_REQUEST_NULL;
-            continue;
-        }
-        s->sends++;
-        p->active++;
-        p->bytes_sent += s->bytes;
-        p->messages_sent++;
-        sar_trace_message(&(struct sar_message_event){ 0, tree, links->children[i], true, s->bytes });
+    MPI_Request *request = &p->requests[slot * slot_requests(p) + 1 + (size_t)child];
+    p->children[tree][child].next = piece + (uint64_t)p->plan.trees;
+    int code = SAR_PIPELINE_ISEND(s->memory, (int)s->bytes, MPI_BYTE, rank, p->tag + tree, p->comm->mpi_comm,
+                                  request);
+    fail(p, code);
+    if (code != MPI_SUCCESS) {
+        *request = MPI_REQUEST_NULL;
+        return;
     }
-    p->sending[tree] += s->sends > 0;
+    p->children[tree][child].sending++;
+    s->sends++;
+    p->active++;
+    p->bytes_sent += s->bytes;
+    p->messages_sent++;
+    sar_trace_message(&(struct sar_message_event){ 0, tree, rank, true, s->bytes });
 }
 
 static void arrive(struct sar_pipeline *p, size_t slot, uint64_t bytes)
@@ -113,23 +114,37 @@ static void arrive(struct sar_pipeline *p, size_t slot, uint64_t bytes)
     p->bytes_received += bytes;
 }
 
-static bool may_send(const struct sar_pipeline *p, int tree)
+static bool may_send(const struct sar_pipeline *p, int tree, int child)
 {
-    return p->sending[tree] < p->window;
+    const struct sar_pipeline_child *c = &p->children[tree][child];
+    return c->sending < p->window && c->next < p->posted[tree] && p->slots[slot_index(p, c->next)].arrived;
 }
 
-/* Sends the pieces that have arrived to the children, in their order. MPI may complete receives in another
- * one. */
-static void send_arrived(struct sar_pipeline *p)
+/* Sends the earliest piece that a child lacks and can get, to one child. Returns whether there is one. */
+static bool send_next(struct sar_pipeline *p)
 {
-    uint64_t step = (uint64_t)p->plan.trees;
+    int to_child = -1;
+    uint64_t piece = UINT64_MAX;
     for (int tree = 0; tree < p->plan.trees; tree++)
-        for (; may_send(p, tree) && p->sent_on[tree] < p->posted[tree]; p->sent_on[tree] += step) {
-            size_t slot = slot_index(p, p->sent_on[tree]);
-            if (!p->slots[slot].arrived)
-                break;
-            send_on(p, slot);
-        }
+        for (int i = 0; i < p->links[tree].n_children; i++)
+            if (p->children[tree][i].next < piece && may_send(p, tree, i)) {
+                piece = p->children[tree][i].next;
+                to_child = i;
+            }
+    if (to_child < 0)
+        return false;
+    send_to(p, piece, to_child);
+    return true;
+}
+
+/* Sends pieces that have arrived to the children, in their order: MPI may complete receives in another one.
+ * Returns the number of sends. */
+static int send_arrived(struct sar_pipeline *p)
+{
+    int n = 0;
+    while (n < SAR_PIPELINE_SENDS && send_next(p))
+        n++;
+    return n;
 }
 
 /* A receive that cannot be posted counts as a piece of no bytes. */
@@ -152,9 +167,11 @@ static void post_receive(struct sar_pipeline *p, uint64_t piece)
 static bool is_free(const struct sar_pipeline *p, uint64_t piece)
 {
     const struct sar_pipeline_slot *s = &p->slots[slot_index(p, piece)];
-    uint64_t next = p->sent_on[tree_of(p, piece)];
-    bool sent = piece < next + n_slots(p);
-    return s->released && s->sends == 0 && (is_root(p) || sent);
+    int tree = tree_of(p, piece);
+    bool sent = true;
+    for (int i = 0; i < p->links[tree].n_children; i++)
+        sent = sent && piece < p->children[tree][i].next + n_slots(p);
+    return s->released && s->sends == 0 && sent;
 }
 
 /* Posts the receives of a tree in the order of its pieces. */
@@ -190,7 +207,9 @@ void sar_pipeline_begin(struct sar_pipeline *p, const struct sar_pipeline_plan *
     for (int tree = 0; tree < plan->trees; tree++) {
         sar_bcast_tree_links(&p->comm->nodes, p->comm->rank, plan->root,
                              (struct sar_bcast_tree){ tree, plan->trees }, &p->links[tree]);
-        p->posted[tree] = p->sent_on[tree] = (uint64_t)tree;
+        p->posted[tree] = (uint64_t)tree;
+        for (int i = 0; i < SAR_BCAST_CHILDREN; i++)
+            p->children[tree][i] = (struct sar_pipeline_child){ .next = (uint64_t)tree };
     }
     post_receives(p);
 }
@@ -200,8 +219,9 @@ size_t sar_pipeline_writable(const struct sar_pipeline *p, uint64_t first)
     size_t n = 0;
     for (; n < SAR_PIPELINE_WINDOW && first + n < p->plan.pieces && is_free(p, first + n); n++) {
         int before = (int)n / p->plan.trees, tree = tree_of(p, first + n);
-        if (p->sending[tree] + before >= p->window)
-            break;
+        for (int i = 0; i < p->links[tree].n_children; i++)
+            if (p->children[tree][i].sending + before >= p->window)
+                return n;
     }
     return n;
 }
@@ -219,7 +239,8 @@ size_t sar_pipeline_readable(const struct sar_pipeline *p)
 
 void sar_pipeline_send(struct sar_pipeline *p, uint64_t piece)
 {
-    send_on(p, slot_index(p, piece));
+    for (int i = 0; i < p->links[tree_of(p, piece)].n_children; i++)
+        send_to(p, piece, i);
     p->taken++;
 }
 
@@ -235,15 +256,15 @@ static void complete(struct sar_pipeline *p, int request, MPI_Status *status, bo
     int bytes = 0;
     p->active--;
     p->requests[request] = MPI_REQUEST_NULL;
-    if ((size_t)request % slot_requests(p) != 0) {
+    int tree = (int)slot / p->depth, child = request % (int)slot_requests(p) - 1;
+    if (child >= 0) {
         p->slots[slot].sends--;
-        p->sending[slot / (size_t)p->depth] -= p->slots[slot].sends == 0;
+        p->children[tree][child].sending--;
         return;
     }
     if (good)
         PMPI_Get_count(status, MPI_BYTE, &bytes);
     arrive(p, slot, bytes > 0 ? (uint64_t)bytes : 0);
-    int tree = (int)slot / p->depth;
     sar_trace_message(
         &(struct sar_message_event){ 0, tree, p->links[tree].parent, false, p->slots[slot].bytes });
 }
@@ -335,7 +356,7 @@ bool sar_pipeline_advance(struct sar_pipeline *p, bool block)
         n += wait_any(p);
     if (p->active > 0)
         n += test_some(p);
-    send_arrived(p);
+    n += send_arrived(p);
     post_receives(p);
     if (n > 0)
         p->timer = (struct sar_wait_timer){ 0 };

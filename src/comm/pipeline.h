@@ -12,7 +12,8 @@
 #include "comm/bcast_tree.h"
 #include "comm/watchdog.h"
 
-/** Most pieces that a rank has in memory; those that it sends at a time, at most; requests of a piece. */
+/** Most pieces that a rank has in memory; those of a tree that it sends to a child at a time, at most;
+ * requests of a piece. */
 enum { SAR_PIPELINE_SLOTS = 64, SAR_PIPELINE_WINDOW = 32, SAR_PIPELINE_REQUESTS = 1 + SAR_BCAST_CHILDREN };
 
 /** Memory of a piece. */
@@ -24,9 +25,15 @@ struct sar_pipeline_slot {
     bool released;         /**< the user of the piece is done */
 };
 
+/** Pieces of a tree on their way to a child. */
+struct sar_pipeline_child {
+    uint64_t next; /**< first piece that has not been sent to it */
+    int sending;   /**< sends in flight */
+};
+
 /** How a message is broadcast. Equal on all ranks. */
 struct sar_pipeline_plan {
-    int root, trees, window; /**< window: pieces of a tree that a rank sends at a time */
+    int root, trees, window; /**< window: pieces of a tree that a rank sends to a child at a time */
     uint64_t piece_bytes;    /**< most bytes of a piece */
     uint64_t pieces;         /**< of all; piece i goes over tree i % trees */
 };
@@ -40,10 +47,8 @@ struct sar_pipeline {
     int tag, depth, window; /**< depth: slots of a tree; window: the plan's, at most depth */
     struct sar_bcast_links links[SAR_BCAST_TREES_MAX];
     uint64_t posted[SAR_BCAST_TREES_MAX]; /**< first piece of a tree that has no slot yet */
-    uint64_t
-        sent_on[SAR_BCAST_TREES_MAX]; /**< first piece of a tree that has not been sent to the children */
-    int sending[SAR_BCAST_TREES_MAX]; /**< pieces of a tree that are being sent */
-    uint64_t taken;                   /**< pieces that the user has released */
+    struct sar_pipeline_child children[SAR_BCAST_TREES_MAX][SAR_BCAST_CHILDREN];
+    uint64_t taken;                                     /**< pieces that the user has released */
     struct sar_pipeline_slot slots[SAR_PIPELINE_SLOTS]; /**< tree by tree */
     MPI_Request requests[SAR_PIPELINE_SLOTS * SAR_PIPELINE_REQUESTS];
     int active;             /**< requests in flight */

@@ -26,7 +26,7 @@ enum {
     ELEMENT_BYTES_MAX = 1 << 30          /* so that a piece fits the int of MPI */
 };
 
-static const double WINDOW_SLACK = 1.5; /* messages in flight over those that fill a link */
+static const double WINDOW_SLACK = 2; /* messages in flight over those that fill a link */
 
 /* Slots of a piece, at most: those that sar_delta_scan takes. */
 static const uint64_t PIECE_SLOTS_MAX = (uint64_t)1 << 31;
@@ -129,9 +129,9 @@ static struct candidate price(const struct sar_bcast *b, double bytes, int trees
                                bytes / s * each + depth * (m->alpha + trees * (each + sent * m->beta)) };
 }
 
-/* The messages of a rank that fill its link are those of a latency, and one more. There are half as many
- * more, since a message may share the link of its receiver. With more in flight, messages of several ranks
- * meet there more often: with twice as many, a broadcast on 64 nodes took 2 % longer. */
+/* The messages of a rank that fill its link are those of a latency, and one more. There are twice as many,
+ * since a message may wait for others on the link of its receiver. A child gets its share of them, and one
+ * more. */
 static int window_of(const struct sar_bcast *b, double piece_bytes)
 {
     const struct sar_machine *m = &b->comm_state->settings.machine;
