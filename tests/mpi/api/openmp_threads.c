@@ -133,7 +133,7 @@ int main(int argc, char **argv)
     check_begin(&argc, &argv, MPI_THREAD_FUNNELED);
     open_trace();
     fill();
-    int before = process_threads();
+    int before = process_threads_least();
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     set_threads(comm, "1");
     call(COUNT, comm);

@@ -194,6 +194,8 @@ int main(int argc, char **argv)
     setenv("MPIX_SPARSE_FORWARD", "63", 1);
     setenv("MPIX_SPARSE_LEARN", "off", 1);
     setenv("MPIX_SPARSE_NODES", "2", 1); /* shared memory cannot be counted */
+    setenv("MPIX_SPARSE_ALPHA", "1e-6", 1);
+    setenv("MPIX_SPARSE_BETA", "1e-8", 1);
     setenv("MPIX_SPARSE_GAMMA", "1e-6", 1);
     MPI_Comm comm;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
