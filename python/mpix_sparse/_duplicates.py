@@ -6,16 +6,18 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from . import _hints, _mpi, _types
+from . import _counts, _hints, _mpi, _types
 from ._library import library
 
 HALVES = "float16", "bfloat16"
 
 
-def duplicate(comm: Any, **hints: str) -> Any:
-    """A duplicate of a communicator, with hints. Collective over comm."""
+def duplicate(comm: Any, label: str, **hints: str) -> Any:
+    """A duplicate of a communicator, with hints. Collective over comm. The label is that of register() in
+    _counts.py."""
     made = _mpi.Handle()
     _mpi.check(library.MPI_Comm_dup(comm, ctypes.byref(made)))
+    _counts.register(made, label)
     if hints:
         _hints.set_info(made, **hints)
     return made
@@ -26,6 +28,7 @@ class Duplicates:
 
     Args:
         handle: the communicator.
+        label: see duplicate().
         hints: hints of all duplicates.
 
     Attributes:
@@ -34,10 +37,10 @@ class Duplicates:
         rank, size: of this process, and of the communicator.
     """
 
-    def __init__(self, handle: Any, **hints: str) -> None:
+    def __init__(self, handle: Any, label: str = "", **hints: str) -> None:
         _mpi.note_first_call(handle)
-        self.plain = duplicate(handle, element="integer", **hints)
-        self.of_type = {name: duplicate(handle, **_types.hints(name), **hints) for name in HALVES}
+        self.plain = duplicate(handle, label, element="integer", **hints)
+        self.of_type = {name: duplicate(handle, label, **_types.hints(name), **hints) for name in HALVES}
         self.rank, self.size = _mpi.rank(handle), _mpi.size(handle)
 
     def comm(self, name: str) -> Any:
@@ -51,4 +54,5 @@ class Duplicates:
     def free(self) -> None:
         """Free the communicators. Collective."""
         for comm in self.all():
+            _counts.unregister(comm)
             _mpi.check(library.MPI_Comm_free(ctypes.byref(comm)))

@@ -12,7 +12,7 @@ import difflib
 import os
 from typing import Any, Iterable, Mapping
 
-from . import _mpi, _types
+from . import _counts, _mpi, _types
 from ._library import address, library
 
 FORWARD = "forward"
@@ -132,11 +132,15 @@ def check_arguments(comm: Any) -> None:
     inter = ctypes.c_int()
     if _is_marked(comm):
         return
+    if comm.value != _mpi.WORLD.value:
+        _counts.unregister(comm)  # a communicator that was freed may have had its handle
     _mpi.check(library.MPI_Comm_test_inter(comm, ctypes.byref(inter)))
     if not inter.value and not _is_set_in_environment(comm):
         if forward(comm) == _DEFAULT_FORWARD:
             set_info(comm, forward=0)
     _mark(comm)
+    if not inter.value and not _counts.is_registered(comm):
+        _counts.register(comm, "of the program")
 
 
 def communicator(comm: Any) -> Any:

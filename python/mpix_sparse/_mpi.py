@@ -258,6 +258,19 @@ def size(comm: Any = None) -> int:
     return number.value
 
 
+def world_ranks(comm: Any) -> list[int]:
+    """The numbers in MPI_COMM_WORLD of a communicator's ranks; negative for ranks that are not in it. Not
+    collective."""
+    count, theirs, everyone = size(comm), Handle(), Handle()
+    numbers, found = (ctypes.c_int * count)(*range(count)), (ctypes.c_int * count)()
+    check(library.MPI_Comm_group(comm, ctypes.byref(theirs)))
+    check(library.MPI_Comm_group(WORLD, ctypes.byref(everyone)))
+    check(library.MPI_Group_translate_ranks(theirs, ctypes.c_int(count), numbers, everyone, found))
+    for group in (theirs, everyone):
+        check(library.MPI_Group_free(ctypes.byref(group)))
+    return list(found)
+
+
 def barrier(comm: Any = None) -> None:
     """Wait for all ranks of a communicator. Collective."""
     handle = communicator(comm)

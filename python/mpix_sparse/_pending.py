@@ -11,7 +11,7 @@ import time
 import warnings
 from typing import Any, Callable, Sequence
 
-from . import _mpi
+from . import _counts, _mpi
 from ._error import Error
 from ._library import library
 
@@ -28,7 +28,10 @@ class PendingCall:
         problem: this rank's error in the arguments; empty if there is none.
     """
 
-    __slots__ = "request", "complete", "_keep_alive", "_finish", "_result", "_problem", "_error", "_lock"
+    __slots__ = (
+        *("request", "complete", "_keep_alive", "_finish", "_result", "_problem", "_error", "_lock"),
+        "_counted",
+    )
     _is_failing = False  # True if _fail() has begun and is not complete
 
     def __init__(self, keep: Any, finish: Callable[[], Any] | None, problem: str = "") -> None:
@@ -40,6 +43,7 @@ class PendingCall:
         self._problem = problem
         self._error: Exception | None = None
         self._lock = threading.Lock()
+        self._counted: Any = None  # counts of calls, and the number of this one
 
     def begin(self, code: int) -> Handle:
         """Register the started call and return its handle; code is the error code of the start.
@@ -50,6 +54,7 @@ class PendingCall:
         if code != 0 and self._problem:
             raise ValueError(self._problem)
         _mpi.check(code)
+        self._counted = _counts.take()
         if _abandoned:
             _reap()
         _pending_calls.add(self)
@@ -85,6 +90,9 @@ class PendingCall:
         self._keep_alive = self._finish = None
         self.complete = True
         _mpi.calls_completed += 1
+        if self._counted is not None:
+            counts, number = self._counted
+            counts.end(number)
         _pending_calls.discard(self)
 
     def _fail(self, code: int) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any, Mapping, Sequence
 
-from . import _coo, _dense, _hints, _mpi, _types
+from . import _coo, _counts, _dense, _hints, _mpi, _types
 from ._pending import PendingCall, Handle
 from ._library import library
 
@@ -24,7 +24,9 @@ class _Plan:
         Raises:
             Error: a call of the plan is not complete.
         """
+        plan = ctypes.c_void_p(self.handle.value)
         _mpi.check(library.MPIX_Sparse_plan_free(ctypes.byref(self.handle)))
+        _counts.unregister_plan(plan)
 
     def __enter__(self) -> Any:
         return self
@@ -34,6 +36,7 @@ class _Plan:
 
     def __del__(self) -> None:
         if getattr(self, "handle", None) and _mpi.is_initialized():
+            _counts.unregister_plan(self.handle)
             library.MPIX_Sparse_plan_free(ctypes.byref(self.handle))
 
 
@@ -64,6 +67,7 @@ class Plan(_Plan):
         with made as info:
             plan = ctypes.byref(self.handle)
             made.check(library.MPIX_Sparse_allreduce_init(*self._call.buffers, info, plan))
+        _counts.register_plan(self.handle, self._call.buffers[-1])
 
     def pending(self) -> PendingCall:
         """A new call of the plan, not started."""
@@ -114,6 +118,7 @@ class CooPlan(_Plan):
         made = _hints.Info({**_types.hints(self.type), **(hints or {})}, problem)
         with made as info:
             made.check(self._open(*tensor, info, ctypes.byref(self.handle)))
+        _counts.register_plan(self.handle, handle)
 
     def _open(self, *arguments: Any) -> int:
         """Call the C function that makes the plan, and return its error code."""

@@ -1,43 +1,52 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Detects that a rank has ended while all others wait in a call, and aborts them.
+"""Detects that no rank can go on, and aborts all ranks.
 
-A rank that ends tells rank 0, and waits until all ranks end. From then on rank 0 asks the other ranks whether
-they wait in a call of this package, without the completion of a call for LIMIT_SECONDS after the last end of
-a rank. If each has ended or waits, no rank can release another, and rank 0 aborts all. A rank that computes,
-such as one that still writes a file, does not wait, so the job goes on. A long call on a communicator without
-the ranks that have ended may still complete. So the limit is longer where such communicators are in use.
+A rank that ends tells rank 0, and waits until all ranks end. A rank that has waited in a call of this package
+for DEADLOCK_SECONDS, without the completion of a call, tells rank 0 too. Rank 0 then asks all ranks that have
+not ended what they do, until one of them goes on. Rank 0 aborts all ranks if
 
-A thread of each rank answers. Before a rank ends it sends nothing, and looks for a message every
-IDLE_SECONDS. There is no watchdog without MPI_THREAD_MULTIPLE. If another library, such as mpi4py, has
-initialised MPI, the watchdog starts in the first collective call on a communicator of all ranks, and a rank
-ends when Python does, before mpi4py finalizes MPI, or when the program calls MPI_Finalize.
+- a rank has ended, and all others have waited for LIMIT_SECONDS since then; they can wait only for that rank.
+  Where communicators of some ranks are in use, a long call may still complete: then the next line holds, or
+  the limit is PARTS_LIMIT_SECONDS;
+- all ranks wait or have ended, and no call in flight has been started by all of its ranks (_counts.py).
+  Ranks have waited for LIMIT_SECONDS if one has ended, for DEADLOCK_SECONDS if not. Two rounds of answers are
+  equal, so that all answers hold at one time.
+
+A rank that computes, such as one that still writes a file, does not wait, so the job goes on.
+
+A thread of each rank answers. It looks for messages every IDLE_SECONDS. There is no watchdog without
+MPI_THREAD_MULTIPLE. If another library, such as mpi4py, has initialised MPI, the watchdog starts in the first
+collective call on a communicator of all ranks, and a rank ends when Python does, before mpi4py finalizes MPI,
+or when the program calls MPI_Finalize.
 """
 
 from __future__ import annotations
 
 import ctypes
 import faulthandler
+import json
 import os
 import sys
 import threading
 import time
-from typing import Any, Iterator, NoReturn, Sequence
+from typing import Any, Iterator, NamedTuple, NoReturn, Sequence
 
-from . import _mpi, _pending
+from . import _counts, _frames, _mpi, _pending
 from ._library import address, library
 
 LIMIT_SECONDS = 2.0
+DEADLOCK_SECONDS = 3.0  # if no rank has ended
 PARTS_LIMIT_SECONDS = 30.0  # if there are communicators of some ranks only
 IDLE_SECONDS = 0.25
-ACTIVE_SECONDS = 0.05  # between two looks for messages after a rank has ended
+ACTIVE_SECONDS = 0.05  # between two looks for messages after a rank has ended, or waits for long
 ROUND_SECONDS = 0.25  # from one question of rank 0 to the next
 OUTPUT_SECONDS = 0.5  # launchers lose output that is written right before an abort
 ABORT_SECONDS = 3  # after which a process that MPI_Abort has not ended exits by itself
 
-_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_ENDED, _ASK, _ANSWER = range(3)  # kinds of messages
+_ENDED, _WAITS, _ASK, _ANSWER = range(4)  # kinds of messages
 _ANY_SOURCE = ctypes.c_int(-1 if _mpi._OPEN_MPI else -2)
-_Message = ctypes.c_longlong * 3  # kind, sender, 1 if the sender waits or a wait starts anew
+_MESSAGE_BYTES = 1 << 16
+_SHOWN = 4  # calls in a sentence
 
 exit_process = os._exit  # before this package replaces it
 
@@ -52,42 +61,63 @@ def abort(reason: str, status: int) -> NoReturn:
     exit_process(status)
 
 
-def _depth(frame: Any) -> int:
-    """The number of innermost frames of a thread that are functions of this package."""
-    depth = 0
-    while frame is not None and frame.f_code.co_filename.startswith(_FOLDER):
-        depth, frame = depth + 1, frame.f_back
-    return depth
+class _Answer(NamedTuple):
+    """What a rank does.
 
+    Attributes:
+        waited: seconds in one call; 0 if it waits in none.
+        is_sure: it starts no calls until a call in flight completes.
+        uses_parts: it has communicators of some ranks only.
+        completed: number of calls that have completed.
+        text: its call, and where that is in the program.
+        calls: see state() in _counts.py; None if there are too many.
+    """
 
-def _is_in_call() -> bool:
-    """True if a thread runs a function of this package. The package's own threads are idle in their outermost
-    function."""
-    own = {thread.ident for thread in threading.enumerate() if thread.name.startswith("mpix_sparse")}
-    frames = sys._current_frames()
-    frames.pop(threading.get_ident(), None)
-    return any(_depth(frame) > (ident in own) for ident, frame in frames.items())
+    waited: float
+    is_sure: bool
+    uses_parts: bool
+    completed: int
+    text: str
+    calls: Any
 
-
-def limit() -> float:
-    """Seconds in a call after which this process is taken to wait forever if a rank has ended."""
-    return PARTS_LIMIT_SECONDS if _mpi.uses_parts else LIMIT_SECONDS
+    def is_equal(self, other: _Answer) -> bool:
+        """True if the rank has done nothing between two answers."""
+        return self._replace(waited=other.waited) == other
 
 
 class _WaitTimer:
     """Measures how long this process has waited in a call. Samples are taken by update()."""
 
     def __init__(self) -> None:
-        self._completed, self._since = -1, 0.0
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget earlier samples."""
+        self._seen, self._since, self._activity = (-1, -1), 0.0, None
 
     def update(self) -> None:
         """Sample all threads."""
-        if self._completed != _mpi.calls_completed or not _is_in_call():
-            self._completed, self._since = _mpi.calls_completed, time.monotonic()
+        self._activity, seen = _frames.Activity(), (_mpi.calls_completed, _counts.total())
+        if self._seen != seen or not self._activity.is_in_call:
+            self._seen, self._since = seen, time.monotonic()
 
-    def is_over(self) -> bool:
-        """True if all samples within the limit were in calls, and no call has completed."""
-        return time.monotonic() - self._since >= limit()
+    def seconds(self) -> float:
+        """The time for which all samples were in calls, and no call has started or completed."""
+        return time.monotonic() - self._since if self._activity and self._activity.is_in_call else 0.0
+
+    def answer(self) -> _Answer:
+        """What this rank does."""
+        if self._activity is None:
+            self.update()
+        activity, calls = self._activity, _counts.state()
+        return _Answer(
+            self.seconds(),
+            activity.is_surely_in_call,
+            _mpi.uses_parts,
+            _mpi.calls_completed,
+            activity.text,
+            calls if len(json.dumps(calls)) < _MESSAGE_BYTES // 2 else None,
+        )
 
 
 class _Watchdog:
@@ -98,84 +128,128 @@ class _Watchdog:
         _mpi.check(library.MPI_Comm_dup(comm, ctypes.byref(self._comm)))
         self._rank, self._size = _mpi.rank(comm), _mpi.size(comm)
         self.pid = os.getpid()
-        self._timer: _WaitTimer | None = None  # set when a rank has ended
+        self._timer = _WaitTimer()
+        self._told = 0.0  # when this rank told rank 0 that it waits
+        self._is_active = False  # a rank has ended, or waits for long
         self._here = True  # this rank has not ended
-        self._ended: set[int] = set()
+        self._ended: dict[int, Any] = {}  # the calls of ranks that have ended
         self._asked: set[int] = set()  # ranks whose answers are missing
         self._asked_at = 0.0
         self._restart = False  # a rank has ended, so that earlier answers and waits do not count
-        self._waiting: set[int] = set()  # ranks that have answered in this round that they wait
+        self._answers: dict[int, _Answer] = {}  # of this round
+        self._last: dict[int, _Answer] = {}  # of the round before
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="mpix_sparse watchdog", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
-        while not self._stop.wait(ACTIVE_SECONDS if self._timer else IDLE_SECONDS) and _mpi.is_initialized():
+        while not self._stop.wait(ACTIVE_SECONDS if self._is_active else IDLE_SECONDS):
+            if not _mpi.is_initialized():
+                return
             self._step()
 
-    def _send(self, kind: int, rank: int, flag: bool = False) -> None:
-        message = _Message(kind, self._rank, flag)
+    def _send(self, kind: int, rank: int, content: Any = None) -> None:
+        message = json.dumps([kind, self._rank, content]).encode()
         where = _mpi.constant("BYTE"), ctypes.c_int(rank), ctypes.c_int(0), self._comm
-        library.MPI_Send(message, ctypes.c_int(ctypes.sizeof(message)), *where)
+        library.MPI_Send(message, ctypes.c_int(len(message)), *where)
 
-    def _receive(self) -> Iterator[Sequence[int]]:
+    def _receive(self) -> Iterator[Sequence[Any]]:
         flag, where = ctypes.c_int(), (_ANY_SOURCE, ctypes.c_int(0), self._comm)
         while library.MPI_Iprobe(*where, ctypes.byref(flag), _mpi.STATUS_IGNORE) == 0 and flag.value:
-            message = _Message()
-            what = message, ctypes.c_int(ctypes.sizeof(message)), _mpi.constant("BYTE")
+            message = ctypes.create_string_buffer(_MESSAGE_BYTES)
+            what = message, ctypes.c_int(_MESSAGE_BYTES), _mpi.constant("BYTE")
             library.MPI_Recv(*what, *where, _mpi.STATUS_IGNORE)
-            yield message
+            yield json.loads(message.value)
 
     def _step(self) -> None:
         """Receive and answer messages."""
-        if self._timer and self._here:
+        if self._here:
             self._timer.update()
-        for kind, sender, flag in self._receive():
+            self._tell()
+        for kind, sender, content in self._receive():
             if kind == _ENDED:
-                self._ended.add(sender)
-                self._restart = True
-            elif kind == _ANSWER and flag:
-                self._waiting.add(sender)
+                self._ended[sender] = content
+                self._restart = self._is_active = True
+            elif kind == _WAITS:
+                self._is_active = True
+            elif kind == _ANSWER:
+                self._answers[sender] = _Answer(*content)
             elif kind == _ASK and self._here:
-                self._timer = None if flag else self._timer
-                self._send(_ANSWER, 0, self._waits())
+                self._answer(content)
             self._asked.discard(sender)
-        if self._ended and self._rank == 0:
+        if self._is_active and self._rank == 0:
             self._check_all()
 
-    def _waits(self) -> bool:
-        if self._timer is None:
-            self._timer = _WaitTimer()
-            self._timer.update()
-        return self._timer.is_over()
+    def _tell(self) -> None:
+        """Tell rank 0, again and again, that this rank waits."""
+        now = time.monotonic()
+        if self._timer.seconds() < DEADLOCK_SECONDS:
+            self._is_active = self._is_active and self._rank == 0
+        elif now > self._told + DEADLOCK_SECONDS:
+            self._told, self._is_active = now, True
+            if self._rank != 0:
+                self._send(_WAITS, 0)
+
+    def _answer(self, restart: bool) -> None:
+        if restart:
+            self._timer.restart()
+        self._is_active = True
+        self._send(_ANSWER, 0, self._timer.answer())
 
     def _check_all(self) -> None:
         """On rank 0, after a round of answers: abort if no rank can go on, else ask again."""
-        here_waits = self._here and self._waits()
         if self._asked or time.monotonic() < self._asked_at + ROUND_SECONDS:
             return
         self._asked_at = time.monotonic()
-        others = set(range(self._size)) - self._ended
-        waiting = self._waiting | ({0} if here_waits else set())
-        if others and others <= waiting and not self._restart:
-            abort(_sentence(sorted(self._ended), sorted(others)), 1)
-        self._waiting.clear()
+        others = set(range(self._size)) - set(self._ended)
+        if self._here:
+            self._answers[0] = self._timer.answer()
+        if others == set(self._answers) and not self._restart:
+            self._abort_if_stuck()
+            if not self._ended and any(each.waited < DEADLOCK_SECONDS for each in self._answers.values()):
+                self._is_active = False
+        self._last, self._answers = self._answers, {}
+        if not self._is_active:
+            return
         for rank in others - {0}:
             self._asked.add(rank)
             self._send(_ASK, rank, self._restart)
         if self._restart:
-            self._restart, self._timer = False, None
+            self._restart = False
+            self._timer.restart()
+
+    def _abort_if_stuck(self) -> None:
+        """Abort all ranks if none can go on."""
+        answers = self._answers
+        waited = min((each.waited for each in answers.values()), default=0.0)
+        if waited < (LIMIT_SECONDS if self._ended else DEADLOCK_SECONDS):
+            return
+        is_late = not any(each.uses_parts for each in answers.values()) or waited >= PARTS_LIMIT_SECONDS
+        if self._ended and is_late or self._is_deadlock():
+            abort(_sentence(sorted(self._ended), {rank: each.text for rank, each in answers.items()}), 1)
+
+    def _is_deadlock(self) -> bool:
+        """True if no call in flight can complete, and two rounds of answers are equal."""
+        answers, last = self._answers, self._last
+        states = {**self._ended, **{rank: each.calls for rank, each in answers.items()}}
+        return (
+            all(each.is_sure for each in answers.values())
+            and all(rank in last and each.is_equal(last[rank]) for rank, each in answers.items())
+            and None not in states.values()
+            and _counts.is_deadlock(states, set(answers))
+        )
 
     def leave(self) -> None:
         """Wait until all ranks have called this function. Collective over MPI_COMM_WORLD."""
         self._stop.set()
         if self._thread is not threading.current_thread():
             self._thread.join()
-        self._here = False
-        self._ended.add(self._rank)
-        self._restart = True
+        self._here, calls = False, self._timer.answer().calls
+        self._ended[self._rank] = calls
+        self._restart = self._is_active = True
+        self._answers.pop(self._rank, None)
         if self._rank != 0:
-            self._send(_ENDED, 0)
+            self._send(_ENDED, 0, calls)
         self._wait_for_all()
         library.MPI_Comm_free(ctypes.byref(self._comm))
 
@@ -196,11 +270,26 @@ def _numbers(ranks: Sequence[int]) -> str:
     return f"rank {shown}" if len(ranks) == 1 else f"ranks {shown}"
 
 
-def _sentence(ended: Sequence[int], waiting: Sequence[int]) -> str:
+def _calls(texts: dict[int, str]) -> str:
+    """The calls of ranks in words."""
+    by_text: dict[str, list[int]] = {}
+    for rank, text in sorted(texts.items()):
+        by_text.setdefault(text or "a call", []).append(rank)
+    shown = [f"{_numbers(ranks)} in {text}" for text, ranks in list(by_text.items())[:_SHOWN]]
+    return ", ".join(shown) + (", ..." if len(by_text) > _SHOWN else "")
+
+
+def _sentence(ended: Sequence[int], texts: dict[int, str]) -> str:
+    waiting = sorted(texts)
+    if not ended:
+        return (
+            f"all ranks wait in calls that cannot complete: {_calls(texts)}; so all ranks are aborted; all "
+            "ranks must make the same calls, of one package, in the same order"
+        )
     have, wait = ("has", "have")[len(ended) > 1], ("waits", "wait")[len(waiting) > 1]
     return (
         f"{_numbers(ended)} {have} ended, and {_numbers(waiting)} {wait} in a call of this package that "
-        "cannot complete, so all ranks are aborted; all ranks must make the same calls"
+        f"cannot complete ({_calls(texts)}), so all ranks are aborted; all ranks must make the same calls"
     )
 
 
@@ -210,6 +299,8 @@ _watchdog: _Watchdog | None = None
 def _start(comm: Any = None) -> None:
     global _watchdog
     handle = _mpi.communicator(comm)
+    if not _counts.is_registered(_mpi.WORLD):
+        _counts.register(_mpi.WORLD, "of the program")
     if _mpi.size(handle) > 1 and _mpi.allows_threads():
         _watchdog = _Watchdog(handle)
 

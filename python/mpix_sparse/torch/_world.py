@@ -19,6 +19,7 @@ class World(Duplicates):
 
     Args:
         forward: the hint `forward`; None for that of comm.
+        label: see duplicate().
 
     Attributes:
         compared: for calls that start when their arguments have been compared (_agree.py), all of them in
@@ -32,14 +33,14 @@ class World(Duplicates):
 
     started = 0
 
-    def __init__(self, comm: Any, forward: str | None = None) -> None:
+    def __init__(self, comm: Any, forward: str | None = None, label: str = "") -> None:
         handle = _mpi.communicator(comm)
         if forward is None:
             _hints.check_arguments(handle)
             forward = _hints.forward(handle)
-        super().__init__(handle, forward=forward)
+        super().__init__(handle, label, forward=forward)
         self.forward, self.checks = forward, forward == "0" and self.size > 1
-        self.compared, self.calls, self.last = duplicate(handle), 0, self.plain
+        self.compared, self.calls, self.last = duplicate(handle, label), 0, self.plain
         self.numbers: Sequence[int] = range(self.size)
         self.local_rank, self.local_size = _local(handle)
         self.cross_rank, self.cross_size = _across(handle, self.local_rank)
@@ -59,7 +60,7 @@ class World(Duplicates):
         if depth not in self._deeper:
             # The tag keeps threads apart that create communicators at the same time.
             comm = _create(self.plain, range(self.size), tag=depth)
-            self._deeper[depth] = World(comm, self.forward)
+            self._deeper[depth] = World(comm, self.forward, f"depth {depth}")
             self._deeper[depth].numbers = self.numbers
             _mpi.check(library.MPI_Comm_free(ctypes.byref(comm)))
         return self._deeper[depth]

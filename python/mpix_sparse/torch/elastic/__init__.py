@@ -12,7 +12,7 @@ import functools
 import time
 from typing import Any, Callable
 
-from ... import _mpi, _pending
+from ... import _frames, _mpi, _pending
 from ..._error import Error
 from ..._library import library
 from ..._pending import PendingCall
@@ -64,10 +64,11 @@ def _wait(done: Callable[[], bool], what: str) -> None:
         Error: it is not true in time.
     """
     end = time.monotonic() + TIMEOUT_SECONDS
-    while not done():
-        if time.monotonic() > end:
-            raise _give_up(f"{what} within {TIMEOUT_SECONDS:g} seconds")
-        time.sleep(0)
+    with _frames.bounded_wait():
+        while not done():
+            if time.monotonic() > end:
+                raise _give_up(f"{what} within {TIMEOUT_SECONDS:g} seconds")
+            time.sleep(0)
 
 
 def _agree(action: int, ranks: World) -> None:

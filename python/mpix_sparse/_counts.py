@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Counts the calls on each communicator, which tells if a call in flight can complete: the ranks that take
+part in it must all have started as many calls. _watchdog.py asks when a wait is long.
+
+Importing this module replaces the collective functions of the C library and of MPI, and MPI's messages, by
+ones that count. Calls on communicators that are not registered are not counted."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import Counter
+from typing import Any, Callable
+
+from . import _mpi
+from ._library import library
+
+
+class Counts:
+    """Calls of one kind on one communicator.
+
+    Attributes:
+        name: the same on all ranks, and of no other calls.
+        size: number of ranks that take part.
+        started: number of calls that this rank has started.
+        blocking: number of the call that a blocking function makes; 0 if there is none.
+        in_flight: numbers of the other calls that are not complete.
+        caller: the thread that has started the last call.
+    """
+
+    __slots__ = "name", "size", "started", "blocking", "in_flight", "caller"
+
+    def __init__(self, name: str, size: int) -> None:
+        self.name, self.size, self.started, self.blocking, self.caller = name, size, 0, 0, 0
+        self.in_flight: set[int] = set()
+
+    def oldest(self) -> int:
+        """The number of the oldest call in flight; 0 if there is none. Called in any thread."""
+        numbers = [*tuple(self.in_flight), *[self.blocking] * (self.blocking > 0)]
+        return min(numbers, default=0)
+
+    def end(self, number: int) -> None:
+        """Note that a call, which is not a blocking one, is complete."""
+        self.in_flight.discard(number)
+
+
+# The positions of the communicator among the arguments of blocking functions, whose calls are complete when
+# they return, and of those that return a request. The C library's functions on one communicator form one
+# sequence of calls. Those of MPI are a sequence for each function, since ranks may be in different ones.
+_BLOCKING = {
+    "MPIX_Sparse_allreduce": 5,
+    "MPIX_Sparse_allreduce_coo": 7,
+    "MPIX_Sparse_allreduce_init": 5,
+    "MPIX_Sparse_allreduce_coo_init": 4,
+    "MPIX_Sparse_reduce_scatter": 5,
+    "MPIX_Sparse_reduce_scatter_coo": 8,
+    "MPIX_Sparse_reduce_scatter_coo_init": 5,
+    "MPIX_Sparse_allgather_coo": 6,
+    "MPIX_Sparse_allgather_coo_init": 3,
+    "MPIX_Sparse_bcast_delta": 5,
+    "MPIX_Sparse_bcast_coo": 7,
+    "MPIX_Sparse_profile": 3,
+    "MPIX_Sparse_topk_threshold": 6,
+    "MPIX_Sparse_dgc_step": 6,
+    "MPI_Allgather": 6,
+    "MPI_Allreduce": 5,
+    "MPI_Barrier": 0,
+    "MPI_Bcast": 4,
+}
+_NONBLOCKING = {
+    "MPIX_Isparse_allreduce": 5,
+    "MPIX_Isparse_allreduce_coo": 7,
+    "MPIX_Isparse_reduce_scatter": 5,
+    "MPIX_Isparse_reduce_scatter_coo": 8,
+    "MPIX_Isparse_allgather_coo": 6,
+    "MPI_Iallgather": 6,
+    "MPI_Iallgatherv": 7,
+    "MPI_Iallreduce": 5,
+    "MPI_Ialltoall": 6,
+    "MPI_Ialltoallv": 8,
+    "MPI_Ibarrier": 0,
+    "MPI_Ibcast": 4,
+    "MPI_Igather": 7,
+    "MPI_Ireduce_scatter": 5,
+    "MPI_Iscatter": 7,
+}
+_LIBRARY = "MPIX"  # the kind of all functions of the C library
+
+_thread = threading.get_ident
+_Table = dict[int, Counts]  # by handle of a communicator
+
+_tables: dict[str, _Table] = {}  # by kind
+_callers: set[int] = set()  # of communicators that were freed, too
+_messages: dict[tuple[int, int, int, int], Counts] = {}  # by communicator, source, target and tag
+_plans: dict[int, Counts] = {}  # by handle of a plan
+_ranks: dict[int, tuple[str, int]] = {}  # name and own rank of a communicator, by its handle
+_made: Counter[str] = Counter()  # number of registered communicators, by label and ranks
+_started = threading.local()  # the calls that this thread has started since take()
+
+
+def take() -> tuple[Counts, int] | None:
+    """The oldest call that this thread has started by a nonblocking function and that was not taken; None if
+    there is none."""
+    calls = getattr(_started, "calls", None)
+    return calls.pop(0) if calls else None
+
+
+def _give(counts: Counts) -> None:
+    """Count a call of a nonblocking function, for take()."""
+    counts.caller = _thread()
+    counts.started += 1
+    counts.in_flight.add(counts.started)
+    call = counts, counts.started
+    try:
+        _started.calls.append(call)
+    except AttributeError:
+        _started.calls = [call]
+
+
+def _drop(code: int) -> int:
+    """Forget the last call if it was not started."""
+    if code != 0:
+        counts, number = _started.calls.pop()
+        counts.end(number)
+    return code
+
+
+def _blocking(function: Callable[..., int], position: int, table: _Table) -> Callable[..., int]:
+    find = table.get
+
+    def call(*arguments: Any) -> int:
+        counts = find(arguments[position].value)
+        if counts is None:
+            return function(*arguments)
+        counts.caller = _thread()
+        counts.started = counts.blocking = counts.started + 1
+        code = function(*arguments)
+        counts.blocking = 0
+        return code
+
+    return call
+
+
+def _nonblocking(function: Callable[..., int], position: int, table: _Table) -> Callable[..., int]:
+    find = table.get
+
+    def call(*arguments: Any) -> int:
+        counts = find(arguments[position].value)
+        if counts is None:
+            return function(*arguments)
+        _give(counts)
+        return _drop(function(*arguments))
+
+    return call
+
+
+def _message(function: Callable[..., int], is_send: bool) -> Callable[..., int]:
+    """MPI_Isend or MPI_Irecv: calls of two ranks."""
+
+    def call(*arguments: Any) -> int:
+        rank, tag, comm = (argument.value for argument in arguments[3:6])
+        name, own = _ranks.get(comm, ("", 0))
+        if not name:
+            return function(*arguments)
+        source, target = (own, rank) if is_send else (rank, own)
+        key = comm, source, target, tag
+        if key not in _messages:
+            _messages[key] = Counts(f"{name} {source}>{target} {tag}", 2)
+        _give(_messages[key])
+        return _drop(function(*arguments))
+
+    return call
+
+
+def _start_plan(function: Callable[..., int]) -> Callable[..., int]:
+    def call(plan: Any, *arguments: Any) -> int:
+        counts = _plans.get(plan.value)
+        if counts is None:
+            return function(plan, *arguments)
+        _give(counts)
+        return _drop(function(plan, *arguments))
+
+    return call
+
+
+def _start_plans(function: Callable[..., int]) -> Callable[..., int]:
+    def call(length: Any, plans: Any, *arguments: Any) -> int:
+        found = [_plans[plan] for plan in plans if plan in _plans]
+        for counts in found:
+            _give(counts)
+        code = function(length, plans, *arguments)
+        for _ in found:
+            _drop(code)
+        return code
+
+    return call
+
+
+def _replace(name: str, made: Callable[..., Callable[..., int]], *how: Any) -> None:
+    function = getattr(library, name)
+    setattr(library, name, made(function, *how))
+    getattr(library, name).__wrapped__ = function
+
+
+def _replace_all() -> None:
+    for positions, made in ((_BLOCKING, _blocking), (_NONBLOCKING, _nonblocking)):
+        for name, position in positions.items():
+            kind = _LIBRARY if name.startswith(_LIBRARY) else name
+            _replace(name, made, position, _tables.setdefault(kind, {}))
+    _replace("MPI_Isend", _message, True)
+    _replace("MPI_Irecv", _message, False)
+    _replace("MPIX_Sparse_plan_start", _start_plan)
+    _replace("MPIX_Sparse_plan_start_coo", _start_plan)
+    _replace("MPIX_Sparse_plan_start_all", _start_plans)
+
+
+_replace_all()
+
+
+def register(comm: Any, label: str) -> None:
+    """Count calls on a communicator from now on. Collective, in the order in which communicators with this
+    label and these ranks are registered.
+
+    Args:
+        comm: the handle of an intracommunicator.
+        label: tells communicators of the same ranks apart which several threads may create at a time.
+    """
+    ranks = _mpi.world_ranks(comm)
+    if len(ranks) < 2 or min(ranks) < 0:
+        return
+    digest = hashlib.blake2b(repr((label, ranks)).encode(), digest_size=8).hexdigest()
+    _made[digest] += 1
+    name = f"{digest} {_made[digest]}"
+    _ranks[comm.value] = name, _mpi.rank(comm)
+    for kind, table in _tables.items():
+        table[comm.value] = Counts(f"{name} {kind}", len(ranks))
+
+
+def unregister(comm: Any) -> None:
+    """Count calls on a communicator no more; MPI may give its handle to another one."""
+    callers()
+    _ranks.pop(comm.value, None)
+    for table in _tables.values():
+        table.pop(comm.value, None)
+    for key in [key for key in _messages if key[0] == comm.value]:
+        del _messages[key]
+
+
+def is_registered(comm: Any) -> bool:
+    """True if calls on a communicator are counted."""
+    return comm.value in _ranks
+
+
+def register_plan(plan: Any, comm: Any) -> None:
+    """Count calls of a plan with those of its communicator."""
+    counts = _tables[_LIBRARY].get(comm.value)
+    if counts is not None:
+        _plans[plan.value] = counts
+
+
+def unregister_plan(plan: Any) -> None:
+    """Forget a plan, whose handle another one may get."""
+    _plans.pop(plan.value, None)
+
+
+def _used() -> list[Counts]:
+    """All counts with calls. Called in any thread."""
+    tables = [list(table.values()) for table in [*_tables.values(), _messages]]
+    return [counts for table in tables for counts in table if counts.started]
+
+
+def state() -> list[list[Any]]:
+    """Name, size, number of started calls, and number of the oldest call in flight (0 if there is none), of
+    all counts with calls. Called in any thread."""
+    return [[counts.name, counts.size, counts.started, counts.oldest()] for counts in _used()]
+
+
+def total() -> int:
+    """Number of calls that this process has started, on communicators that exist. Called in any thread."""
+    return sum(counts.started for counts in _used())
+
+
+def callers() -> set[int]:
+    """Identifiers of threads that have started calls. Called in any thread."""
+    _callers.update(counts.caller for counts in _used())
+    return _callers
+
+
+def is_deadlock(states: dict[int, list[list[Any]]], waiting: set[int]) -> bool:
+    """True if no call in flight of ranks that wait can complete.
+
+    Args:
+        states: of all ranks, by rank; see state().
+        waiting: the ranks that wait for one of their calls in flight, and start none.
+    """
+    started: dict[str, list[int]] = {}
+    for name, _, count, _ in (entry for entries in states.values() for entry in entries):
+        started.setdefault(name, []).append(count)
+    for rank in waiting:
+        calls = [(name, size, oldest) for name, size, _, oldest in states[rank] if oldest]
+        if not calls:
+            return False
+        for name, size, oldest in calls:
+            if len(started[name]) == size and oldest <= min(started[name]):
+                return False
+    return True

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Finds what the threads of this process do, by their Python frames: calls of this package, and their lines
+in the program."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import sysconfig
+import threading
+from typing import Any, Iterator
+
+from . import _counts
+
+_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_OWN = "mpix_sparse"  # first word of the names of this package's threads
+_CALLBACKS = f"{_OWN} callbacks"  # of those that run functions of the program
+_WRAPPER = "_collective.py"  # its function is the outermost one of many calls
+_DECORATORS = tuple(f"{os.sep}{name}.py" for name in ("contextlib", "functools", "c10d_logger"))
+_LIBRARIES = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib")})
+
+_bounded = 0  # waits with a time limit
+
+
+@contextlib.contextmanager
+def bounded_wait() -> Iterator[None]:
+    """A block that waits, but not for ever."""
+    global _bounded
+    _bounded += 1
+    try:
+        yield
+    finally:
+        _bounded -= 1
+
+
+def _is_ours(frame: Any) -> bool:
+    return frame.f_code.co_filename.startswith(_FOLDER)
+
+
+def _is_library(frame: Any) -> bool:
+    """True for a function of this package, of Python's library, or of an installed package."""
+    name = frame.f_code.co_filename
+    parts = f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}"
+    return _is_ours(frame) or name.startswith((*_LIBRARIES, "<frozen")) or any(part in name for part in parts)
+
+
+def _depth(frame: Any) -> int:
+    """The number of innermost frames of a thread that are functions of this package."""
+    depth = 0
+    while frame is not None and _is_ours(frame):
+        depth, frame = depth + 1, frame.f_back
+    return depth
+
+
+def _runs_program(frame: Any) -> bool:
+    """True if a thread of this package runs a function of the program."""
+    while frame is not None:
+        if not _is_ours(frame) and not frame.f_code.co_filename.endswith("threading.py"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _describe(frame: Any) -> str:
+    """The function that the program calls, and the line of the program."""
+    called = frame
+    while frame is not None and _is_library(frame):
+        if not frame.f_code.co_filename.endswith((_WRAPPER, *_DECORATORS)):
+            called = frame
+        frame = frame.f_back
+    where = f" at {os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}" if frame is not None else ""
+    parts = [part for part in called.f_globals.get("__name__", "").split(".") if not part.startswith("_")]
+    return ".".join([*parts, called.f_code.co_name]) + "()" + where
+
+
+class Activity:
+    """What the threads do now.
+
+    Attributes:
+        is_in_call: a thread runs a function of this package. The package's own threads are idle in their
+            outermost function.
+        is_surely_in_call: no thread that has started calls runs anything else, and the call waits for ever.
+        text: the call and its place in the program; empty if there is no call.
+    """
+
+    def __init__(self) -> None:
+        frames = sys._current_frames()
+        frames.pop(threading.get_ident(), None)
+        own = {each.ident: each.name for each in threading.enumerate() if each.name.startswith(_OWN)}
+        calling = {i for i, frame in frames.items() if _depth(frame) > (i in own)}
+        self.is_in_call = bool(calling)
+        callers = _counts.callers()
+        others = {i: frame for i, frame in frames.items() if i not in calling}
+        elsewhere = any(
+            own[i].startswith(_CALLBACKS) and _runs_program(frame) if i in own else i in callers
+            for i, frame in others.items()
+        )
+        self.is_surely_in_call = self.is_in_call and not elsewhere and not _bounded
+        main = threading.main_thread().ident
+        shown = [i for i in sorted(calling, key=lambda i: i != main) if i not in own]
+        self.text = _describe(frames[shown[0]]) if shown else ""

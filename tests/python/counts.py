@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Test the counts of calls, by which the watchdog finds that no call in flight can complete."""
+
+import unittest
+
+import numpy
+from common import main
+
+import mpix_sparse
+from mpix_sparse import _counts, _frames
+
+mpix_sparse.init()
+RANK, SIZE = mpix_sparse.rank(), mpix_sparse.size()
+NONE = ["others", 3, 7, 0]  # name, size, calls, oldest call in flight
+
+
+class Deadlocks(unittest.TestCase):
+    def find(self, *states, waiting=None):
+        every = dict(enumerate(states))
+        return _counts.is_deadlock(every, set(every) if waiting is None else waiting)
+
+    def test_different_calls(self):
+        """Each rank waits for a call that the other has not started."""
+        one, other = ["a", 2, 5, 5], ["b", 2, 3, 3]
+        self.assertTrue(self.find([one], [["a", 2, 4, 0], other]))
+        self.assertTrue(self.find([one], [other]))
+
+    def test_one_call(self):
+        """A call that all ranks have started may complete, however long it takes."""
+        self.assertFalse(self.find([["a", 2, 5, 5]], [["a", 2, 5, 5], NONE]))
+        self.assertFalse(self.find([["a", 2, 5, 4]], [["a", 2, 4, 0]], waiting={0}))
+
+    def test_missing_rank(self):
+        """A rank that has made no call with this communicator has not started one."""
+        self.assertTrue(self.find([["a", 3, 1, 1]], [["a", 3, 1, 1]], [NONE], waiting={0, 1}))
+        self.assertFalse(self.find([["a", 2, 1, 1]], [["a", 2, 1, 1]], [NONE], waiting={0, 1}))
+
+    def test_several_in_flight(self):
+        """One of several calls in flight may complete."""
+        self.assertFalse(self.find([["a", 2, 5, 5], ["b", 2, 2, 2]], [["b", 2, 2, 2]]))
+        self.assertTrue(self.find([["a", 2, 5, 5], ["b", 2, 2, 2]], [["b", 2, 1, 0], ["c", 2, 1, 1]]))
+
+    def test_no_call(self):
+        """What a rank without a call in flight waits for is not known."""
+        self.assertFalse(self.find([NONE], [["a", 2, 1, 1]]))
+
+
+@unittest.skipIf(SIZE == 1, "calls on one rank are not counted")
+class Calls(unittest.TestCase):
+    def started(self):
+        return sum(count for _, _, count, _ in _counts.state())
+
+    def in_flight(self):
+        return sum(oldest > 0 for _, _, _, oldest in _counts.state())
+
+    def test_count(self):
+        """Blocking and nonblocking calls, and those of plans."""
+        mpix_sparse.allreduce(numpy.ones(3))
+        for calls, make in (
+            (1, lambda: mpix_sparse.allreduce(numpy.ones(3))),
+            (1, lambda: mpix_sparse.allreduce_coo([RANK], [1.0], SIZE)),
+            (1, lambda: mpix_sparse.iallreduce(numpy.ones(3)).wait()),
+            (2, lambda: mpix_sparse.Plan(numpy.ones(3)).start().wait()),
+            (2, lambda: mpix_sparse.CooPlan(SIZE, "float64").start([RANK], numpy.ones(1)).wait()),
+            (1, mpix_sparse.barrier),
+        ):
+            before = self.started()
+            make()
+            self.assertEqual((self.started() - before, self.in_flight()), (calls, 0))
+
+    def test_plans(self):
+        plans = [mpix_sparse.Plan(numpy.ones(3)) for _ in range(3)]
+        before = self.started()
+        mpix_sparse.wait_all(mpix_sparse.plan_start_all(plans))
+        self.assertEqual((self.started() - before, self.in_flight()), (3, 0))
+
+    def test_in_flight(self):
+        """A call counts as in flight until it is found complete."""
+        mpix_sparse.allreduce(numpy.ones(3))
+        handle = mpix_sparse.iallreduce(numpy.ones(3))
+        self.assertEqual(self.in_flight(), 1)
+        handle.wait()
+        self.assertEqual(self.in_flight(), 0)
+
+    def test_error(self):
+        with self.assertRaises(mpix_sparse.Error):
+            mpix_sparse.iallreduce(numpy.ones(3 + RANK)).wait()
+        self.assertEqual(self.in_flight(), 0)
+
+    def test_threads(self):
+        """This thread makes calls, but is not in one."""
+        mpix_sparse.barrier()
+        activity = _frames.Activity()
+        self.assertEqual((activity.is_in_call, activity.text), (False, ""))
+
+
+if __name__ == "__main__":
+    main()
