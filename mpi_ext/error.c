@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes MPI error codes: one error class of the library, and one code per status. SAR_UNDEFINED_OP has a
- * code of MPI's class MPI_ERR_OP, as in MPI_Allreduce. The text of a code is that of its last use: MPI
+/* Makes MPI error codes: two error classes of the library, and one code per status. Calls that differ between
+ * ranks have a class of their own, so that programs need not read texts. SAR_UNDEFINED_OP has a code of MPI's
+ * class MPI_ERR_OP, as in MPI_Allreduce. The text of a code is that of its last use: MPI
  * cannot free codes, so a code per sentence would leak. */
 
 #include "mpi_ext/error.h"
@@ -14,8 +15,16 @@
 #include "mpi_ext/datatypes.h"
 #include "core/persistent.h"
 
+enum { OTHER_CLASS, MISMATCH_CLASS, CLASSES };
+
+/* What MPI_Error_string returns for each class. Part of the interface: programs compare these texts. */
+static const char *const class_names[CLASSES] = {
+    [OTHER_CLASS] = "MPIX_Sparse: error",
+    [MISMATCH_CLASS] = "MPIX_Sparse: calls differ between ranks",
+};
+
 /* 0: not made yet. Atomics instead of a lock, since MPI may hold its own lock when an active call fails. */
-static atomic_int class, codes[SAR_STATUSES];
+static atomic_int classes[CLASSES], codes[SAR_STATUSES];
 
 /* If two threads make a number at the same time, the second one is not used. */
 static int publish(atomic_int *number, int made)
@@ -24,12 +33,16 @@ static int publish(atomic_int *number, int made)
     return atomic_compare_exchange_strong(number, &expected, made) ? made : expected;
 }
 
-static int library_class(void)
+static int library_class(enum sar_status status)
 {
-    int made = atomic_load(&class);
+    int which = status >= SAR_MISMATCHED_CALL ? MISMATCH_CLASS : OTHER_CLASS;
+    int made = atomic_load(&classes[which]);
     if (made != 0)
         return made;
-    return PMPI_Add_error_class(&made) == MPI_SUCCESS ? publish(&class, made) : 0;
+    if (PMPI_Add_error_class(&made) != MPI_SUCCESS)
+        return 0;
+    PMPI_Add_error_string(made, class_names[which]);
+    return publish(&classes[which], made);
 }
 
 /* Returns a new code of an MPI class with our text, or the class itself where MPI takes no text for it, as
@@ -52,7 +65,7 @@ static int library_code(enum sar_status status, const char *text)
         return made;
     if (status == SAR_UNDEFINED_OP)
         return publish(&codes[status], code_in_mpi_class(MPI_ERR_OP, text));
-    int own_class = library_class();
+    int own_class = library_class(status);
     return own_class != 0 && PMPI_Add_error_code(own_class, &made) == MPI_SUCCESS
                ? publish(&codes[status], made)
                : 0;
@@ -82,7 +95,8 @@ void sar_error_setup(void)
 
 void sar_error_reset(void)
 {
-    atomic_store(&class, 0);
+    for (int i = 0; i < CLASSES; i++)
+        atomic_store(&classes[i], 0);
     for (int i = 0; i < SAR_STATUSES; i++)
         atomic_store(&codes[i], 0);
 }

@@ -83,6 +83,16 @@ def error_string(code: int) -> str:
     return text.value.decode(errors="replace")
 
 
+_MISMATCH = "MPIX_Sparse: calls differ between ranks"  # name of the C library's class of such errors
+
+
+def is_mismatch(code: int) -> bool:
+    """True if an error code says that ranks make different calls."""
+    kind = ctypes.c_int()
+    check(library.MPI_Error_class(ctypes.c_int(code), ctypes.byref(kind)))
+    return error_string(kind.value) == _MISMATCH
+
+
 calls_completed = 0  # by this process; the watchdog reads it
 
 

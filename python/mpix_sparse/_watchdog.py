@@ -129,7 +129,7 @@ class _Watchdog:
         self._rank, self._size = _mpi.rank(comm), _mpi.size(comm)
         self.pid = os.getpid()
         self._timer = _WaitTimer()
-        self._told = 0.0  # when this rank told rank 0 that it waits
+        self._told = False  # this rank has told rank 0 that it waits
         self._is_active = False  # a rank has ended, or waits for long
         self._here = True  # this rank has not ended
         self._ended: dict[int, Any] = {}  # the calls of ranks that have ended
@@ -181,12 +181,11 @@ class _Watchdog:
             self._check_all()
 
     def _tell(self) -> None:
-        """Tell rank 0, again and again, that this rank waits."""
-        now = time.monotonic()
+        """Tell rank 0 once that this rank waits. The last rank that begins to wait tells it last."""
         if self._timer.seconds() < DEADLOCK_SECONDS:
-            self._is_active = self._is_active and self._rank == 0
-        elif now > self._told + DEADLOCK_SECONDS:
-            self._told, self._is_active = now, True
+            self._told, self._is_active = False, self._is_active and self._rank == 0
+        elif not self._told:
+            self._told = self._is_active = True
             if self._rank != 0:
                 self._send(_WAITS, 0)
 

@@ -6,7 +6,6 @@ exception names both calls. Only a call that fails pays for this."""
 from __future__ import annotations
 
 import ctypes
-import re
 import time
 from typing import Any, Callable
 
@@ -20,7 +19,6 @@ SECONDS = 3  # wait for descriptions; one is missing only if another rank's call
 _TAGS = 1 << 15
 _TEXT_BYTES = 2000
 _PROBLEM = "!"  # first character of a text that describes an error in a rank's arguments
-_MISMATCH = re.compile("differs? between ranks|ranks call different functions|ranks start different plans")
 _BYTE = _mpi.constant("BYTE")
 
 
@@ -110,7 +108,7 @@ class CheckedCall(PendingCall):
 
     def _fail(self, code: int) -> bool:
         if not self._is_failing:
-            if not _MISMATCH.search(_mpi.error_string(code)):
+            if not _mpi.is_mismatch(code):
                 return super()._fail(code)
             self._begin_exchange(Error(_mpi.error_string(code), code))
         return self._end_exchange()

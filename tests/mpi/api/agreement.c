@@ -53,6 +53,24 @@ static void check_calls(MPI_Comm comm)
         check_sums(out[i]);
 }
 
+static void check_class(int code, const char *expected)
+{
+    char text[MPI_MAX_ERROR_STRING];
+    int class, length;
+    MPI_Error_class(code, &class);
+    MPI_Error_string(class, text, &length);
+    check(strcmp(text, expected) == 0, "expected class '%s', found '%s'", expected, text);
+}
+
+/* An error that does not come from a difference between ranks has another class. */
+static void check_other_error(MPI_Comm comm)
+{
+    MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
+    int code = MPIX_Sparse_allreduce_coo(NULL, NULL, -1, MPI_INT32_T, COUNT, MPI_FLOAT, MPI_SUM, comm, &result);
+    check_error(code, "argument nnz is -1", -1);
+    check_class(code, "MPIX_Sparse: error");
+}
+
 static void check_mismatch(MPI_Comm comm)
 {
     int last = rank == ranks - 1 && ranks > 1, code;
@@ -67,8 +85,10 @@ static void check_mismatch(MPI_Comm comm)
     snprintf(expected, sizeof expected,
              "argument count differs between ranks: %d on rank 0 and %d on rank %d", COUNT, COUNT + 1,
              ranks - 1);
-    if (ranks > 1)
+    if (ranks > 1) {
         check_error(code, expected, -1);
+        check_class(code, "MPIX_Sparse: calls differ between ranks");
+    }
     MPIX_Sparse_result_free(&result);
 }
 
@@ -84,6 +104,7 @@ int main(int argc, char **argv)
         check_case("an overhead of %s s", overheads[way]);
         check_calls(comm);
         check_mismatch(comm);
+        check_other_error(comm);
         check_calls(comm);
         MPI_Comm_free(&comm);
     }
