@@ -53,7 +53,9 @@ static void open_plan(struct sar_comm_state *comm_state, struct sar_call_args *c
 {
     struct sar_info from = { .info = info };
     struct sar_config_layer hints = { SAR_SOURCE_PLAN_INFO, sar_info_lookup, &from };
-    call->result.error.status = sar_plan_open(comm_state, &hints, &made->args, &made->plan, error_text);
+    call->result.error = (struct sar_error){
+        .status = sar_plan_open(comm_state, &hints, &made->args, &made->plan, error_text),
+    };
     if (call->result.error.status != SAR_OK)
         return;
     made->args = *call;

@@ -98,5 +98,5 @@ def bcast_coo(
     result = _coo.new_result(elements, count, reuse)
     call = *elements.pointers, types[0], _types.to_integer(count, "count"), types[1], _root(root), handle
     code = library.MPIX_Sparse_bcast_coo(*call, ctypes.byref(result.handle))
-    _mpi.check(elements.check_code(code))
+    elements.check(code, handle)
     return result

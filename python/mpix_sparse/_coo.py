@@ -11,7 +11,7 @@ from typing import Any, Callable
 
 import numpy
 
-from . import _arrays, _hints, _mpi, _types
+from . import _arrays, _hints, _mpi, _problems, _types
 from ._pending import PendingCall, Handle
 from ._library import library
 
@@ -42,14 +42,14 @@ class Elements:
 
     @property
     def pointers(self) -> tuple[Any, ...]:
-        """The C arguments indices, values, nnz. If there is a problem, nnz is -1, which all ranks refuse."""
-        return *self._addresses, ctypes.c_longlong(-1 if self.problem else self.nnz)
+        """The C arguments indices, values, nnz. If there is a problem, all ranks refuse nnz."""
+        return *self._addresses, ctypes.c_longlong(_problems.REFUSED_NUMBER if self.problem else self.nnz)
 
-    def check_code(self, code: int) -> int:
-        """Return the call's error code; raise ValueError if the problem was this rank's."""
-        if self.problem:
-            raise ValueError(self.problem)
-        return code
+    def check(self, code: int, comm: Any) -> None:
+        """Raise the exception of a blocking call that has failed: ValueError if the problem was this rank's,
+        else Error."""
+        if code != 0 or self.problem:
+            _problems.check(code, _problems.nnz_code, self.problem, comm)
 
 
 def _find_problem(where: tuple[int, ...], shape: tuple[int, ...], row: int) -> str:
@@ -295,7 +295,7 @@ def allreduce_coo(
         Error: arguments are wrong or differ between ranks, or the call failed; on all ranks.
     """
     call = CooArguments(elements_of(indices, values), count, op, comm, reuse)
-    _mpi.check(call.elements.check_code(library.MPIX_Sparse_allreduce_coo(*call.arguments)))
+    call.elements.check(library.MPIX_Sparse_allreduce_coo(*call.arguments), call.comm)
     return call.result
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any, Callable
 
-from . import _arrays, _hints, _mpi, _scipy, _types
+from . import _arrays, _hints, _mpi, _problems, _scipy, _types
 from ._coo import CooArguments, elements_of, Result
 from ._library import library
 from ._pending import Handle, PendingCall
@@ -29,7 +29,7 @@ class _PartArguments(_arrays.OutputArray):
         self._wanted = _arrays.writable_array(self.output, strided=True)
         self.target = self._wanted.packed()
         self._check(out)
-        self.rows = -1 if self.problem else self.source.size // self._ranks // row
+        self.rows = _problems.REFUSED_NUMBER if self.problem else self.source.size // self._ranks // row
 
     def _find_problem(self, shape: tuple[int, ...], row: int) -> str:
         """The error in the shape of the array; empty if there is none."""
@@ -84,9 +84,7 @@ def reduce_scatter(array: Any, op: str = "sum", *, comm: Any = None, out: Any = 
         return _scipy.reduce_scatter(array, op, comm)
     call = _PartArguments(array, op, comm, out, row)
     code = library.MPIX_Sparse_reduce_scatter(*call.buffers)
-    if call.problem:
-        raise ValueError(call.problem)
-    _mpi.check(code)
+    _problems.check(code, _problems.part_code, call.problem, call.comm)
     return call.finish()
 
 
@@ -139,7 +137,7 @@ def _gather_arguments(
 
 
 def _call(function: Any, call: CooArguments, arguments: tuple[Any, ...]) -> Result:
-    _mpi.check(call.elements.check_code(function(*arguments)))
+    call.elements.check(function(*arguments), call.comm)
     return call.result
 
 

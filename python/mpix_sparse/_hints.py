@@ -12,7 +12,7 @@ import difflib
 import os
 from typing import Any, Iterable, Mapping
 
-from . import _counts, _mpi, _types
+from . import _counts, _mpi, _problems, _types
 from ._library import address, library
 
 FORWARD = "forward"
@@ -51,14 +51,11 @@ class Info(_mpi.Info):
 
     def __init__(self, hints: Mapping[str, Any], problem: str = "") -> None:
         self._problem = problem or _find_unknown(hints)
-        refused = {"scheme": "refused, as another rank has an error in its arguments"}
-        super().__init__(refused if self._problem else hints)
+        super().__init__({"scheme": _problems.REFUSED_SCHEME} if self._problem else hints)
 
-    def check(self, code: int) -> None:
+    def check(self, code: int, comm: Any) -> None:
         """Raise ValueError if the problem was this rank's, or Error if the call failed."""
-        if self._problem:
-            raise ValueError(self._problem)
-        _mpi.check(code)
+        _problems.check(code, _problems.hint_code, self._problem, comm)
 
 
 def set_info(comm: Any = None, **hints: Any) -> None:
@@ -79,7 +76,7 @@ def set_info(comm: Any = None, **hints: Any) -> None:
     handle, made = _mpi.communicator(comm), Info(hints)
     _mpi.note_part(handle)
     with made as info:
-        made.check(library.MPIX_Sparse_comm_set_info(handle, info))
+        made.check(library.MPIX_Sparse_comm_set_info(handle, info), handle)
     if any(name.removeprefix("mpix_sparse_") == FORWARD for name in hints):
         _mark(handle)
 

@@ -66,8 +66,9 @@ class Plan(_Plan):
         made = _hints.Info({**_types.hints(self._call.type), **(hints or {})})
         with made as info:
             plan = ctypes.byref(self.handle)
-            made.check(library.MPIX_Sparse_allreduce_init(*self._call.buffers, info, plan))
-        _counts.register_plan(self.handle, self._call.buffers[-1])
+            code = library.MPIX_Sparse_allreduce_init(*self._call.buffers, info, plan)
+        made.check(code, self._call.comm)
+        _counts.register_plan(self.handle, self._call.comm)
 
     def pending(self) -> PendingCall:
         """A new call of the plan, not started."""
@@ -117,7 +118,8 @@ class CooPlan(_Plan):
         tensor = indextype, _types.to_integer(count, "count"), datatype, operation, handle
         made = _hints.Info({**_types.hints(self.type), **(hints or {})}, problem)
         with made as info:
-            made.check(self._open(*tensor, info, ctypes.byref(self.handle)))
+            code = self._open(*tensor, info, ctypes.byref(self.handle))
+        made.check(code, handle)
         _counts.register_plan(self.handle, handle)
 
     def _open(self, *arguments: Any) -> int:

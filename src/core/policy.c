@@ -107,6 +107,12 @@ static void compare_to_rank0(int rank, enum sar_config_source source, const stru
     mine->status = SAR_BAD_SETTING;
 }
 
+static void append_rank(char *error_text, int rank)
+{
+    size_t used = strlen(error_text);
+    snprintf(error_text + used, SAR_ERROR_TEXT_SIZE - used, " (on rank %d)", rank);
+}
+
 enum sar_status sar_policy_apply_hints(const struct sar_comm *comm, const struct sar_config_layer *hints,
                                        struct sar_config *config, char *error_text)
 {
@@ -115,13 +121,16 @@ enum sar_status sar_policy_apply_hints(const struct sar_comm *comm, const struct
     read_hints(hints, config, &mine);
     first = mine;
     SAR_TRY(sar_comm_bcast(comm, 0, &first, (int)sizeof first));
-    if (mine.status == SAR_OK && first.status == SAR_OK)
+    bool compared = mine.status == SAR_OK && first.status == SAR_OK;
+    if (compared)
         compare_to_rank0(comm->rank, hints->source, &first, &mine);
     SAR_TRY(sar_comm_min_rank(comm, mine.status != SAR_OK, &reporter));
     if (reporter == comm->ranks) {
         *config = first.config;
         return SAR_OK;
     }
+    if (reporter == comm->rank && !compared)
+        append_rank(mine.error_text, reporter);
     SAR_TRY(sar_comm_bcast(comm, reporter, &mine, (int)sizeof mine));
     memcpy(error_text, mine.error_text, sizeof mine.error_text);
     return mine.status;

@@ -266,7 +266,7 @@ FUNCTIONS = (
 DISTRIBUTED = (
     ("allreduce", dist.all_reduce),
     ("allreduce", lambda tensor: dist.all_reduce(tensor.half(), async_op=True).wait()),
-    ("allreduce", lambda tensor: dist.reduce(tensor, 0, dist.ReduceOp.MIN)),
+    ("reduce", lambda tensor: dist.reduce(tensor, 0, dist.ReduceOp.MIN)),
     ("broadcast", lambda tensor: dist.broadcast(tensor, 0)),
     ("all_gather", all_gather),
     ("gather", lambda tensor: dist.gather(tensor, None if RANK else [tensor.clone()] * SIZE, 0)),

@@ -100,11 +100,11 @@ def start_allreduce(
     compares that.
 
     Args:
-        group: the description and the label of a call on several tensors at once.
+        group: the description and the label of a call of another function than allreduce().
     """
     refuse_other(tensor)
     if tensor.is_sparse:
-        return start_sparse(tensor, op, ranks, output, scales)
+        return start_sparse(tensor, op, ranks, output, scales, group)
     refuse_average(tensor, op)
     if op is Adasum:
         made = torch.empty_like(tensor.detach()) if output is None else output
@@ -167,6 +167,8 @@ def _prepare_sparse(tensor: torch.Tensor, op: Op, ranks: World, scales: tuple[fl
     if op is Adasum:
         raise TypeError("there is no Adasum of a sparse tensor; make it dense")
     tensor = detached(tensor)
+    if tensor.sparse_dim() == 0:
+        raise ValueError("a sparse tensor without sparse dimensions cannot be reduced; make it dense")
     sparse_dim, name, shape = tensor.sparse_dim(), type_of(tensor), tensor.shape
     elements = elements_of(tensor, sparse_dim, scales[0])
     arguments = _coo.CooArguments(elements, shape[:sparse_dim].numel(), op.reduction, ranks.comm(name), None)
@@ -198,9 +200,14 @@ def start_sparse(
     ranks: World,
     output: torch.Tensor | None = None,
     scales: tuple[float, float] = (1, 1),
+    group: tuple[Any, Any] | None = None,
 ) -> Work:
-    """Start to reduce a sparse COO tensor into a new one; `output`, if given, gets its data."""
-    return _start_prepared(_prepare_sparse(tensor, op, ranks, scales), ranks, output)
+    """Start to reduce a sparse COO tensor into a new one; `output`, if given, gets its data. See
+    start_allreduce() for `group`."""
+    call = _prepare_sparse(tensor, op, ranks, scales)
+    if group is not None:
+        call = call._replace(text=group[0], label=group[1])
+    return _start_prepared(call, ranks, output)
 
 
 def _reduce_sparse(tensor: torch.Tensor, op: Op, ranks: World, scales: tuple[float, float]) -> torch.Tensor:

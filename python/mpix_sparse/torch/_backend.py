@@ -10,13 +10,14 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Iterator, Sequence
+from zlib import crc32
 
 import torch
 import torch.distributed as dist
 
 from .. import _pending, _mpi
 from . import _callbacks, _collectives, _exchange, _probe, _reduce_pieces
-from ._agree import refuse
+from ._agree import agree, describe, label_of, refuse
 from ._allreduce import start_allreduce
 from ._work import Work, WorkGroup
 from ._collective import collective
@@ -135,6 +136,17 @@ class _Calls:
         """The communicators for collective calls of this thread."""
         return self._all_depths.at_depth(_callbacks.depth())
 
+    @property
+    def _comms_of_messages(self) -> tuple[Any, Any]:
+        """The communicators for messages between two ranks, and for descriptions of them."""
+        ranks = self._all_depths
+        return ranks.plain, ranks.of_type["bfloat16"] if ranks.checks else None
+
+    def _compare_lengths(self, function: str, tensors: Any) -> None:
+        """Check that all ranks pass as many tensors, which start as many calls. Collective; blocks."""
+        if self.ranks_of_calls.checks and len(tensors) != 1:
+            agree(f"{function}({len(tensors)} tensors)", "", self.ranks_of_calls)
+
     def getBackendName(self) -> str:  # noqa: N802  (PyTorch's name)
         """The name of the backend."""
         return NAME
@@ -156,12 +168,11 @@ class _Calls:
         """Reduce tensors in place, dense or sparse COO; a sparse one becomes the union of all ranks'."""
         op, factor = (Sum, 1.0) if opts is None else _op(opts.reduceOp)
         scales = factor, 1
-        return self._work(
-            [start_allreduce(each, each, op, self.ranks_of_calls, scales) for each in tensors], tensors
-        )
+        self._compare_lengths("all_reduce_coalesced", tensors)
+        works = [start_allreduce(each, each, op, self.ranks_of_calls, scales) for each in tensors]
+        return self._work(works, tensors)
 
-    allreduce_coalesced = allreduce
-    allreduce_sparse = allreduce  # the name in newer versions for sparse tensors
+    allreduce_coalesced = allreduce_sparse = allreduce  # the last one in newer versions, for sparse tensors
 
     @collective
     def reduce(self, tensors: Any, opts: Any) -> _Work:
@@ -169,26 +180,28 @@ class _Calls:
         refuse(_collectives.root_problem(opts.rootRank, self.ranks_of_calls))
         (op, factor), mine = _op(opts.reduceOp), self.ranks_of_calls.rank == opts.rootRank
         sums, scales = tensors if mine else [tensor.clone() for tensor in tensors], (factor, 1)
-        return self._work(
-            [start_allreduce(each, each, op, self.ranks_of_calls, scales) for each in sums], tensors
-        )
+        works = []
+        for each in sums:
+            how = "reduce", each, f"root {opts.rootRank}", op.name
+            group = (describe, *how), label_of(crc32(describe(*how).encode()))
+            works.append(start_allreduce(each, each, op, self.ranks_of_calls, scales, group))
+        return self._work(works, tensors)
 
     @collective
     def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any) -> _Work:
         """Reduce lists of tensors, of which each rank gets its own."""
         op, factor = _op(opts.reduceOp)
-        pairs = zip(outputs, inputs)
-        works = [_reduce_pieces.reduce_scatter(*pair, op, factor, self.ranks_of_calls) for pair in pairs]
+        how = op, factor, self.ranks_of_calls
+        works = [_reduce_pieces.reduce_scatter(*pair, *how) for pair in zip(outputs, inputs)]
         return self._work(works, outputs)
 
     @collective
     def reduce_scatter_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any) -> _Work:
         """Reduce tensors, of which each rank gets an equal part."""
         op, factor = _op(opts.reduceOp)
-        pairs = zip(outputs, inputs)
-        works = [
-            _reduce_pieces.reduce_scatter_tensor(*pair, op, factor, self.ranks_of_calls) for pair in pairs
-        ]
+        self._compare_lengths("reduce_scatter_tensor_coalesced", inputs)
+        how = op, factor, self.ranks_of_calls
+        works = [_reduce_pieces.reduce_scatter_tensor(*pair, *how) for pair in zip(outputs, inputs)]
         return self._work(works, outputs)
 
     reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced  # its name in newer versions
@@ -215,6 +228,7 @@ class _Calls:
         """Put each rank's tensors into outputs[rank] of all."""
         if any(len(tensors) != len(inputs) for tensors in outputs):
             raise ValueError(f"the output lists need {len(inputs)} tensors each, as the input list has")
+        self._compare_lengths("all_gather_coalesced", inputs)
         columns, ranks = (
             [tensors[i] for tensors in outputs] for i in range(len(inputs))
         ), self.ranks_of_calls
@@ -224,6 +238,7 @@ class _Calls:
     @collective
     def allgather_into_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
         """Concatenate each tensor of all ranks in an output."""
+        self._compare_lengths("all_gather_into_tensor_coalesced", inputs)
         pairs, how = zip(outputs, inputs), (self.ranks_of_calls, _is_async(opts))
         return self._work([_collectives.allgather_single(*pair, *how) for pair in pairs], outputs)
 
@@ -238,9 +253,8 @@ class _Calls:
     def gather(self, outputs: Any, inputs: Any, opts: Any) -> _Work:
         """Put each rank's tensor into the root's outputs."""
         lists = outputs[0] if outputs else []
-        return self._work(
-            [_collectives.gather(lists, inputs[0], opts.rootRank, self.ranks_of_calls)], outputs
-        )
+        work = _collectives.gather(lists, inputs[0], opts.rootRank, self.ranks_of_calls)
+        return self._work([work], outputs)
 
     @collective
     def gather_single(self, output: torch.Tensor, tensor: torch.Tensor, opts: Any) -> _Work:
@@ -278,15 +292,15 @@ class _Calls:
 
     def send(self, tensors: Any, rank: int, tag: int) -> _Work:
         """Send a tensor to a rank."""
-        return self._work([_collectives.send(tensors[0], rank, tag, self._all_depths.plain)], tensors)
+        return self._work([_collectives.send(tensors[0], rank, tag, *self._comms_of_messages)], tensors)
 
     def recv(self, tensors: Any, rank: int, tag: int) -> _Work:
         """Overwrite a tensor with the tensor that a rank sends."""
-        return self._work([_collectives.receive(tensors[0], rank, tag, self._all_depths.plain)], tensors)
+        return self._work([_collectives.receive(tensors[0], rank, tag, *self._comms_of_messages)], tensors)
 
     def recv_anysource(self, tensors: Any, tag: int) -> _Work:
         """Overwrite a tensor with a tensor that any rank sends."""
-        return _AnyWork(_probe.AnySource(tensors[0], tag, self._all_depths.plain), tensors)
+        return _AnyWork(_probe.AnySource(tensors[0], tag, *self._comms_of_messages), tensors)
 
     @collective
     def barrier(self, opts: Any = None) -> _Work:

@@ -11,6 +11,7 @@ from typing import Any, Sequence
 import torch
 
 from .. import _mpi, _types
+from .._error import Error
 from .._library import library
 from ._agree import agree, describe, start_compared
 from ._nonblocking import (
@@ -27,6 +28,7 @@ from ._world import World
 
 _CHUNK = 1 << 30  # bytes in one broadcast; MPI counts in int
 MAX_TAG = (1 << 31) - 1  # tags are passed to MPI in int; it refuses those above its own limit
+_TYPE_BYTES = 64  # of the description of a message
 _NO_BUFFER = ctypes.c_void_p(), ctypes.c_int(0), _types.datatype("uint8")  # on ranks other than the root
 
 
@@ -219,19 +221,68 @@ def _message(rank: int, tag: int, comm: Any) -> tuple[Any, ...]:
     return ctypes.c_int(rank), ctypes.c_int(tag), comm
 
 
-def send(tensor: torch.Tensor, rank: int, tag: int, comm: Any) -> Work:
-    """Start to send a tensor to a rank, which receives one of its shape and type."""
+def _describe(tensor: torch.Tensor) -> str:
+    return f"{type_of(tensor)} of {tensor.numel()} elements"
+
+
+def send(tensor: torch.Tensor, rank: int, tag: int, comm: Any, types: Any = None) -> Work:
+    """Start to send a tensor to a rank, which receives one of its shape and type.
+
+    Args:
+        types: the communicator on which a description of the tensor is sent too; None to send none. The same
+            as in receive().
+    """
     buffer = on_host(tensor)
     arguments = *elements(buffer), *_message(rank, tag, comm)
+    if types is not None:
+        text = ctypes.create_string_buffer(_describe(tensor).encode(), _TYPE_BYTES)
+        _start_message(library.MPI_Isend, text, rank, tag, types)
     return start_call(library.MPI_Isend, *arguments, keep=buffer, finish=lambda: tensor, ordered=False)
 
 
-def receive(tensor: torch.Tensor, rank: int, tag: int, comm: Any) -> Work:
-    """Start to overwrite a tensor with one that a rank sends."""
+def _start_message(function: Any, text: Any, rank: int, tag: int, comm: Any) -> Work:
+    """Start to send, or to receive, a description."""
+    arguments = text, ctypes.c_int(_TYPE_BYTES), _mpi.constant("BYTE"), *_message(rank, tag, comm)
+    return start_call(function, *arguments, keep=text, finish=lambda: text.value.decode(), ordered=False)
+
+
+def receive(tensor: torch.Tensor, rank: int, tag: int, comm: Any, types: Any = None) -> Work:
+    """Start to overwrite a tensor with one that a rank sends. See send() for `types`.
+
+    Raises:
+        ValueError: the rank sends a tensor of another type or size. Raised by wait(), with `types`.
+    """
     buffer = on_host(tensor)
     arguments = *elements(buffer), *_message(rank, tag, comm)
     finish = lambda: put_back(buffer, tensor)  # noqa: E731
-    return start_call(library.MPI_Irecv, *arguments, keep=buffer, finish=finish, ordered=False)
+    if types is None:
+        return start_call(library.MPI_Irecv, *arguments, keep=buffer, finish=finish, ordered=False)
+    text = _start_message(library.MPI_Irecv, ctypes.create_string_buffer(_TYPE_BYTES), rank, tag, types)
+    data = start_call(library.MPI_Irecv, *arguments, keep=buffer, finish=finish, ordered=False)
+    return Work(_TypedMessage(text, data, rank, _describe(tensor)), lambda made: made)
+
+
+class _TypedMessage:
+    """The handle of a receive, and of the description of what is sent."""
+
+    def __init__(self, text: Work, data: Work, rank: int, expected: str) -> None:
+        self._text, self._data, self._rank, self._expected = text, data, rank, expected
+
+    def done(self) -> bool:
+        """True if both have arrived, or the second one is in error."""
+        return self._text.done() and self._data.done()
+
+    def wait(self) -> torch.Tensor:
+        """Wait for both; returns the tensor."""
+        sent = self._text.wait()
+        try:
+            made = self._data.wait()
+        except Error:  # the message is too long
+            if sent == self._expected:
+                raise
+        if sent != self._expected:
+            raise ValueError(f"rank {self._rank} sends {sent}, and this rank receives {self._expected}")
+        return made
 
 
 def pickled(obj: Any) -> tuple[bytes, str]:

@@ -19,8 +19,11 @@ from ._tensors import refuse_other, type_of
 from ._world import World
 
 
-def _start(tensors: Sequence[torch.Tensor], ranks: World) -> tuple[list[Work], list[list[int]]]:
-    """Start an allgather of each tensor; returns also the numbers of rows, by tensor and rank."""
+def start_allgather(
+    tensors: Sequence[torch.Tensor], ranks: World, text: str = ""
+) -> tuple[list[Work], list[list[int]]]:
+    """Start an allgather of each tensor; returns also the numbers of rows, by tensor and rank. The text is the
+    description of the call in errors; empty for the default."""
     problem = ""
     for tensor in tensors:
         refuse_other(tensor)
@@ -30,7 +33,7 @@ def _start(tensors: Sequence[torch.Tensor], ranks: World) -> tuple[list[Work], l
             )
     rows = ", ".join(f"rows of {type_of(tensor)} of shape {tuple(tensor.shape[1:])}" for tensor in tensors)
     first = 0 if problem or not tensors else len(tensors[0])
-    lengths = [[each] for each in agree(f"allgather({rows})", problem, ranks, first)]
+    lengths = [[each] for each in agree(text or f"allgather({rows})", problem, ranks, first)]
     if len(tensors) != 1:
         lengths = gather_numbers([len(tensor) for tensor in tensors], ranks.plain)
     by_tensor = [list(each) for each in zip(*lengths)]
@@ -41,7 +44,7 @@ def _start(tensors: Sequence[torch.Tensor], ranks: World) -> tuple[list[Work], l
 @collective
 def allgather_async(tensor: torch.Tensor, name: str | None = None, process_set: Any = None) -> Work:
     """Start allgather(). Collective; blocks to exchange the tensors' lengths."""
-    return _start([tensor], ranks_of(process_set))[0][0]
+    return start_allgather([tensor], ranks_of(process_set))[0][0]
 
 
 @collective
@@ -49,7 +52,7 @@ def grouped_allgather_async(
     tensors: Sequence[torch.Tensor], name: str | None = None, process_set: Any = None
 ) -> Work:
     """Start grouped_allgather(). Collective; blocks to exchange the tensors' lengths."""
-    return Work(WorkGroup(_start(list(tensors), ranks_of(process_set))[0]), lambda made: made)
+    return Work(WorkGroup(start_allgather(list(tensors), ranks_of(process_set))[0]), lambda made: made)
 
 
 class _Allgather(torch.autograd.Function):
@@ -58,7 +61,7 @@ class _Allgather(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, process_set: Any, *tensors: torch.Tensor) -> Any:
         ranks = ranks_of(process_set)
-        works, lengths = _start(tensors, ranks)
+        works, lengths = start_allgather(tensors, ranks)
         firsts = [sum(each[: ranks.rank]) for each in lengths]
         ctx.process_set = process_set
         ctx.mine = [slice(first, first + len(tensor)) for first, tensor in zip(firsts, tensors)]

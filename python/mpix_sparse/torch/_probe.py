@@ -32,15 +32,16 @@ def find_message(source: int, tag: int, comm: Any) -> int:
 
 
 class AnySource(Work):
-    """A receive from any rank. It starts when a message is found, so that its source is known.
+    """A receive from any rank. It starts when a message is found, so that its source is known. See receive()
+    for `types`.
 
     Attributes:
         source: the rank that has sent the message; -1 if none was found yet.
     """
 
-    def __init__(self, tensor: torch.Tensor, tag: int, comm: Any) -> None:
+    def __init__(self, tensor: torch.Tensor, tag: int, comm: Any, types: Any) -> None:
         refuse_tag(tag)
-        self.source, self._arguments = -1, (tensor, tag, comm)
+        self.source, self._arguments = -1, (tensor, tag, comm, types)
         self.orders = frozenset()
         self._receive: Work | None = None
 
@@ -48,10 +49,10 @@ class AnySource(Work):
         """True if the message has been received. Makes progress on all calls in flight."""
         with _lock:  # no other thread receives the message that this one has found
             if self._receive is None:
-                tensor, tag, comm = self._arguments
+                tensor, tag, comm, types = self._arguments
                 self.source = find_message(_mpi.ANY_SOURCE, tag, comm)
                 if self.source >= 0:
-                    self._receive = receive(tensor, self.source, tag, comm)
+                    self._receive = receive(tensor, self.source, tag, comm, types)
         return self._receive is not None and self._receive.done()
 
     def wait(self) -> Any:

@@ -9,9 +9,9 @@ import torch
 
 from ._allreduce import allreduce
 from ._collective import collective
-from ._gather import allgather
+from ._gather import start_allgather
 from ._tensors import Sum
-from ._world import size
+from ._world import size, world
 
 
 class SyncBatchNorm(torch.nn.modules.batchnorm._BatchNorm):
@@ -25,15 +25,21 @@ class SyncBatchNorm(torch.nn.modules.batchnorm._BatchNorm):
     """
 
     def _check_input_dim(self, input: torch.Tensor) -> None:
+        if not isinstance(input, torch.Tensor):
+            raise TypeError(f"a tensor is needed, not {type(input).__name__}")
         if input.dim() < 2:
             raise ValueError(f"the input has {input.dim()} dimensions; it needs 2 or more")
+        if input.shape[1] != self.num_features:
+            raise ValueError(
+                f"the input has {input.shape[1]} channels, and num_features is {self.num_features}"
+            )
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """Normalize a batch. Collective in training, if there are several ranks.
 
         Raises:
-            ValueError: the input has fewer than 2 dimensions, or channels differ between ranks. On all ranks,
-                if the call is collective.
+            ValueError: the input has fewer than 2 dimensions, or not num_features channels, or channels
+                differ between ranks. On all ranks, if the call is collective.
         """
         if size() == 1 or not (self.training or self.running_mean is None):
             return super().forward(input)
@@ -95,7 +101,9 @@ def _over_ranks(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.T
     mean = rows.double().sum(1) / max(count, 1)
     squares = (rows.double() - mean[:, None]).square().sum(1)
     mine = torch.cat([mean, squares, mean.new_tensor([count])])
-    means, squares, counts = allgather(mine[None]).split([len(mean), len(mean), 1], 1)
+    text = f"SyncBatchNorm of {len(mean)} channels"
+    (work,), _ = start_allgather([mine[None]], world(), text)
+    means, squares, counts = work.wait().split([len(mean), len(mean), 1], 1)
     total = counts.sum()
     whole = (means * counts).sum(0) / total
     variance = (squares.sum(0) + ((means - whole).square() * counts).sum(0)) / total

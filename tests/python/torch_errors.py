@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Test errors of torch.distributed's functions and of SyncBatchNorm: they name both sides, or the rank whose
+arguments are wrong."""
+
+import unittest
+
+from common import main, need
+
+torch = need("torch", "python3-torch")
+need("torch.distributed.distributed_c10d", "python3-torch")
+
+import mpix_sparse.torch as hvd  # noqa: E402
+
+dist = torch.distributed
+dist.init_process_group("mpix_sparse", init_method="mpix://")
+RANK, SIZE = dist.get_rank(), dist.get_world_size()
+LAST = SIZE - 1
+ODD = RANK == LAST
+
+
+@unittest.skipIf(SIZE == 1, "one rank has no other")
+class Errors(unittest.TestCase):
+    def tearDown(self):
+        self.assertEqual(hvd.allreduce(torch.ones(3)).tolist(), [1.0] * 3)
+
+    def differ(self, here, there, call):
+        with self.assertRaisesRegex(ValueError, f"rank 0 calls {here}, and rank {LAST} calls {there}"):
+            call()
+
+    def test_coalesced(self):
+        """Lists of different lengths."""
+        for lengths, texts in (
+            ((2, 3), (r"all_reduce_coalesced\(2 tensors\)", r"all_reduce_coalesced\(3 tensors\)")),
+            ((2, 1), (r"all_reduce_coalesced\(2 tensors\)", r"allreduce\(Sum, float32 of 4 elements\)")),
+            ((1, 2), (r"allreduce\(Sum, float32 of 4 elements\)", r"all_reduce_coalesced\(2 tensors\)")),
+        ):
+            tensors = [torch.ones(4) for _ in range(lengths[ODD])]
+            self.differ(*texts, lambda tensors=tensors: dist.all_reduce_coalesced(tensors))
+        tensors = [torch.ones(4), torch.ones(2)]
+        dist.all_reduce_coalesced(tensors)
+        self.assertEqual([each.tolist() for each in tensors], [[SIZE] * 4, [SIZE] * 2])
+
+    def test_roots_of_reduce(self):
+        for tensor in torch.ones(3), torch.ones(3).half(), torch.eye(3).to_sparse():
+            call = lambda tensor=tensor: dist.reduce(tensor, 1 if ODD else 0)  # noqa: E731
+            self.differ(r"reduce\(root 0, Sum, .*\)", r"reduce\(root 1, Sum, .*\)", call)
+        mine = torch.ones(3)
+        call = lambda: dist.reduce(mine, 0) if ODD else dist.all_reduce(mine)  # noqa: E731
+        self.differ(r"allreduce\(Sum, .*\)", r"reduce\(root 0, Sum, .*\)", call)
+
+    def test_messages(self):
+        """The receiver compares type and size, also of messages that are longer than its tensor."""
+        for sent, received in (
+            (torch.ones(3), torch.ones(3, dtype=torch.int32)),
+            (torch.ones(3), torch.ones(3, dtype=torch.float64)),
+            (torch.ones(3, dtype=torch.float64), torch.ones(3)),
+            (torch.ones(100000), torch.ones(3)),
+            (torch.ones(3), torch.ones(4)),
+        ):
+            text = f"rank 0 sends {str(sent.dtype)[6:]} of {len(sent)} elements, and this rank receives "
+            text += f"{str(received.dtype)[6:]} of {len(received)} elements"
+            for source in 0, None:
+                if RANK == 0:
+                    dist.send(sent, LAST)
+                elif ODD:
+                    with self.assertRaisesRegex(ValueError, text):
+                        dist.recv(received, source)
+        good = torch.full((5,), float(RANK))
+        if RANK == 0:
+            dist.send(good, LAST, tag=7)
+        elif ODD:
+            dist.recv(good, None, tag=7)
+            self.assertEqual(good.tolist(), [0.0] * 5)
+
+    def test_without_dimensions(self):
+        """Sparse tensors without sparse dimensions."""
+        number = torch.tensor(1.0).to_sparse()
+        for call in hvd.allreduce, dist.all_reduce, lambda tensor: dist.reduce(tensor, 0):
+            with self.assertRaisesRegex(
+                ValueError, "without sparse dimensions cannot be reduced; make it dense"
+            ):
+                call(number)
+            with self.assertRaisesRegex(
+                ValueError, "without sparse dimensions cannot be reduced; make it dense"
+            ):
+                call(number if ODD else torch.ones(1))
+
+    def test_batch_norm(self):
+        """Wrong inputs, on all ranks and on the last one, and modules that differ."""
+        of = f"rank {LAST} has an error in its arguments: "
+        module = hvd.SyncBatchNorm(3)
+        for wrong, error, text in (
+            (torch.ones(4, 2), ValueError, "the input has 2 channels, and num_features is 3"),
+            (torch.ones(4), ValueError, "the input has 1 dimensions; it needs 2 or more"),
+            (None, TypeError, "a tensor is needed, not NoneType"),
+        ):
+            with self.assertRaisesRegex(error, text):
+                module(wrong)
+            with self.assertRaisesRegex(error if ODD else ValueError, text if ODD else of + text):
+                module(wrong if ODD else torch.ones(4, 3))
+        channels = 2 if ODD else 3
+        call = lambda: hvd.SyncBatchNorm(channels)(torch.ones(4, channels))  # noqa: E731
+        self.differ("SyncBatchNorm of 3 channels", "SyncBatchNorm of 2 channels", call)
+
+
+if __name__ == "__main__":
+    main()
