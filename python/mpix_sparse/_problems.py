@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Errors that one rank finds in its arguments before a blocking collective call. The rank makes the call with an
-argument that all ranks refuse. Then ranks send each other the errors, so that all exceptions name it."""
+"""Errors that one rank finds in its arguments before a blocking collective call. The rank makes the call with
+an argument that all ranks refuse. Then ranks send each other the errors, so that all exceptions name it."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Sequence
 
 import numpy
 
-from .. import Error, _mpi, _types
+from .. import Error, _mpi, _problems, _types
 from .._library import library
 from . import _device
 from ._order import wait_for_calls
@@ -197,19 +197,21 @@ def _allreduce_coo(
     prepared: _Prepared, world: World, operands: Sequence[int], results: Sequence[int]
 ) -> None:
     call = prepared.call
-    # nnz of -1 is an error on all ranks.
-    indices, values, nnz, problem = numpy.empty(0), numpy.empty(0), -1, None
+    indices, values, nnz, problem = numpy.empty(0), numpy.empty(0), _problems.REFUSED_NUMBER, None
     try:
         indices, values, nnz = _without_padding(prepared, *operands[:2])
     except Exception as reason:
         problem = reason
     elements = ctypes.c_void_p(indices.ctypes.data), ctypes.c_void_p(values.ctypes.data)
     numbers = ctypes.c_longlong(nnz), _types.datatype(call.index_dtype), ctypes.c_longlong(call.count)
-    rest = prepared.datatype, prepared.op, world.comm(call.dtype), ctypes.byref(prepared.result)
+    comm, text = world.comm(call.dtype), "" if problem is None else f"{type(problem).__name__}: {problem}"
+    rest = prepared.datatype, prepared.op, comm, ctypes.byref(prepared.result)
     code = library.MPIX_Sparse_allreduce_coo(*elements, *numbers, *rest)
-    if problem is not None:
-        raise problem
-    _mpi.check(code)
+    try:
+        _problems.check(code, _problems.nnz_code, text, comm)
+    except ValueError:
+        assert problem is not None
+        raise problem from None
     _write_result(prepared, *results[:3])
 
 

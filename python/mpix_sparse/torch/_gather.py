@@ -22,8 +22,8 @@ from ._world import World
 def start_allgather(
     tensors: Sequence[torch.Tensor], ranks: World, text: str = ""
 ) -> tuple[list[Work], list[list[int]]]:
-    """Start an allgather of each tensor; returns also the numbers of rows, by tensor and rank. The text is the
-    description of the call in errors; empty for the default."""
+    """Start an allgather of each tensor; returns also the numbers of rows, by tensor and rank. The text
+    describes the call in errors; empty for the default."""
     problem = ""
     for tensor in tensors:
         refuse_other(tensor)

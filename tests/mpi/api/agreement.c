@@ -66,7 +66,8 @@ static void check_class(int code, const char *expected)
 static void check_other_error(MPI_Comm comm)
 {
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
-    int code = MPIX_Sparse_allreduce_coo(NULL, NULL, -1, MPI_INT32_T, COUNT, MPI_FLOAT, MPI_SUM, comm, &result);
+    int code =
+        MPIX_Sparse_allreduce_coo(NULL, NULL, -1, MPI_INT32_T, COUNT, MPI_FLOAT, MPI_SUM, comm, &result);
     check_error(code, "argument nnz is -1", -1);
     check_class(code, "MPIX_Sparse: error");
 }
