@@ -24,7 +24,7 @@ class Counts:
         size: number of ranks that take part.
         started: number of calls that this rank has started.
         blocking: number of the call that a blocking function makes; 0 if there is none.
-        in_flight: numbers of the other calls that are not complete.
+        in_flight: numbers of the other calls that are not complete, and their functions.
         caller: the thread that has started the last call.
     """
 
@@ -32,16 +32,17 @@ class Counts:
 
     def __init__(self, name: str, size: int) -> None:
         self.name, self.size, self.started, self.blocking, self.caller = name, size, 0, 0, 0
-        self.in_flight: set[int] = set()
+        self.in_flight: dict[int, str] = {}
 
-    def oldest(self) -> int:
-        """The number of the oldest call in flight; 0 if there is none. Called in any thread."""
-        numbers = [*tuple(self.in_flight), *[self.blocking] * (self.blocking > 0)]
-        return min(numbers, default=0)
+    def oldest(self) -> tuple[int, str]:
+        """The number of the oldest call in flight, and its function; 0 if there is none. Called in any
+        thread."""
+        calls = [*self.in_flight.copy().items(), *[(self.blocking, _CALL)] * (self.blocking > 0)]
+        return min(calls, default=(0, ""))
 
     def end(self, number: int) -> None:
         """Note that a call, which is not a blocking one, is complete."""
-        self.in_flight.discard(number)
+        self.in_flight.pop(number, None)
 
 
 # The positions of the communicator among the arguments of blocking functions, whose calls are complete when
@@ -84,6 +85,10 @@ _NONBLOCKING = {
     "MPI_Ireduce_scatter": 5,
     "MPI_Iscatter": 7,
 }
+_CALL, _PLAN = (
+    "call",
+    "plan",
+)  # functions: one call, and the start of a plan, which ranks do not always compare
 _LIBRARY = "MPIX"  # the kind of all functions of the C library
 
 _thread = threading.get_ident
@@ -105,11 +110,11 @@ def take() -> tuple[Counts, int] | None:
     return calls.pop(0) if calls else None
 
 
-def _give(counts: Counts) -> None:
+def _give(counts: Counts, function: str = _CALL) -> None:
     """Count a call of a nonblocking function, for take()."""
     counts.caller = _thread()
     counts.started += 1
-    counts.in_flight.add(counts.started)
+    counts.in_flight[counts.started] = function
     call = counts, counts.started
     try:
         _started.calls.append(call)
@@ -177,7 +182,7 @@ def _start_plan(function: Callable[..., int]) -> Callable[..., int]:
         counts = _plans.get(plan.value)
         if counts is None:
             return function(plan, *arguments)
-        _give(counts)
+        _give(counts, _PLAN)
         return _drop(function(plan, *arguments))
 
     return call
@@ -187,7 +192,7 @@ def _start_plans(function: Callable[..., int]) -> Callable[..., int]:
     def call(length: Any, plans: Any, *arguments: Any) -> int:
         found = [_plans[plan] for plan in plans if plan in _plans]
         for counts in found:
-            _give(counts)
+            _give(counts, _PLAN)
         code = function(length, plans, *arguments)
         for _ in found:
             _drop(code)
@@ -270,9 +275,9 @@ def _used() -> list[Counts]:
 
 
 def state() -> list[list[Any]]:
-    """Name, size, number of started calls, and number of the oldest call in flight (0 if there is none), of
-    all counts with calls. Called in any thread."""
-    return [[counts.name, counts.size, counts.started, counts.oldest()] for counts in _used()]
+    """Name, size, number of started calls, number of the oldest call in flight (0 if there is none), and its
+    function, of all counts with calls. Called in any thread."""
+    return [[counts.name, counts.size, counts.started, *counts.oldest()] for counts in _used()]
 
 
 def total() -> int:
@@ -293,14 +298,24 @@ def is_deadlock(states: dict[int, list[list[Any]]], waiting: set[int]) -> bool:
         states: of all ranks, by rank; see state().
         waiting: the ranks that wait for one of their calls in flight, and start none.
     """
-    started: dict[str, list[int]] = {}
-    for name, _, count, _ in (entry for entries in states.values() for entry in entries):
-        started.setdefault(name, []).append(count)
+    found: dict[str, list[Any]] = {}
+    for entry in (entry for entries in states.values() for entry in entries):
+        found.setdefault(entry[0], []).append(entry)
     for rank in waiting:
-        calls = [(name, size, oldest) for name, size, _, oldest in states[rank] if oldest]
-        if not calls:
+        calls = [entry for entry in states[rank] if entry[3]]
+        if not calls or any(_may_complete(entry, found[entry[0]]) for entry in calls):
             return False
-        for name, size, oldest in calls:
-            if len(started[name]) == size and oldest <= min(started[name]):
-                return False
     return True
+
+
+def _may_complete(mine: Any, entries: list[Any]) -> bool:
+    """True if all ranks have started a call in flight, and none is still in another function.
+
+    Args:
+        mine: the entry of a rank that is in this call; see state().
+        entries: those of all ranks with this name.
+    """
+    _, size, _, number, function = mine
+    if len(entries) < size or number > min(started for _, _, started, _, _ in entries):
+        return False
+    return all(theirs == function for _, _, _, other, theirs in entries if other == number)

@@ -11,7 +11,7 @@ from mpix_sparse import _counts, _frames
 
 mpix_sparse.init()
 RANK, SIZE = mpix_sparse.rank(), mpix_sparse.size()
-NONE = ["others", 3, 7, 0]  # name, size, calls, oldest call in flight
+NONE = ["others", 3, 7, 0, ""]  # name, size, calls, oldest call in flight, its function
 
 
 class Deadlocks(unittest.TestCase):
@@ -21,37 +21,52 @@ class Deadlocks(unittest.TestCase):
 
     def test_different_calls(self):
         """Each rank waits for a call that the other has not started."""
-        one, other = ["a", 2, 5, 5], ["b", 2, 3, 3]
-        self.assertTrue(self.find([one], [["a", 2, 4, 0], other]))
+        one, other = ["a", 2, 5, 5, "call"], ["b", 2, 3, 3, "call"]
+        self.assertTrue(self.find([one], [["a", 2, 4, 0, ""], other]))
         self.assertTrue(self.find([one], [other]))
 
     def test_one_call(self):
         """A call that all ranks have started may complete, however long it takes."""
-        self.assertFalse(self.find([["a", 2, 5, 5]], [["a", 2, 5, 5], NONE]))
-        self.assertFalse(self.find([["a", 2, 5, 4]], [["a", 2, 4, 0]], waiting={0}))
+        self.assertFalse(self.find([["a", 2, 5, 5, "call"]], [["a", 2, 5, 5, "call"], NONE]))
+        self.assertFalse(self.find([["a", 2, 5, 4, "call"]], [["a", 2, 4, 0, ""]], waiting={0}))
 
     def test_missing_rank(self):
         """A rank that has made no call with this communicator has not started one."""
-        self.assertTrue(self.find([["a", 3, 1, 1]], [["a", 3, 1, 1]], [NONE], waiting={0, 1}))
-        self.assertFalse(self.find([["a", 2, 1, 1]], [["a", 2, 1, 1]], [NONE], waiting={0, 1}))
+        self.assertTrue(self.find([["a", 3, 1, 1, "call"]], [["a", 3, 1, 1, "call"]], [NONE], waiting={0, 1}))
+        self.assertFalse(
+            self.find([["a", 2, 1, 1, "call"]], [["a", 2, 1, 1, "call"]], [NONE], waiting={0, 1})
+        )
 
     def test_several_in_flight(self):
         """One of several calls in flight may complete."""
-        self.assertFalse(self.find([["a", 2, 5, 5], ["b", 2, 2, 2]], [["b", 2, 2, 2]]))
-        self.assertTrue(self.find([["a", 2, 5, 5], ["b", 2, 2, 2]], [["b", 2, 1, 0], ["c", 2, 1, 1]]))
+        self.assertFalse(
+            self.find([["a", 2, 5, 5, "call"], ["b", 2, 2, 2, "call"]], [["b", 2, 2, 2, "call"]])
+        )
+        self.assertTrue(
+            self.find(
+                [["a", 2, 5, 5, "call"], ["b", 2, 2, 2, "call"]], [["b", 2, 1, 0, ""], ["c", 2, 1, 1, "call"]]
+            )
+        )
+
+    def test_functions(self):
+        """One rank is in a call, and the other has started a plan, which compares nothing."""
+        call, plan = ["a", 2, 5, 5, "call"], ["a", 2, 5, 5, "plan"]
+        self.assertTrue(self.find([call], [plan]))
+        self.assertFalse(self.find([plan], [plan]))
+        self.assertFalse(self.find([call], [["a", 2, 6, 6, "plan"]], waiting={0}))
 
     def test_no_call(self):
         """What a rank without a call in flight waits for is not known."""
-        self.assertFalse(self.find([NONE], [["a", 2, 1, 1]]))
+        self.assertFalse(self.find([NONE], [["a", 2, 1, 1, "call"]]))
 
 
 @unittest.skipIf(SIZE == 1, "calls on one rank are not counted")
 class Calls(unittest.TestCase):
     def started(self):
-        return sum(count for _, _, count, _ in _counts.state())
+        return sum(count for _, _, count, _, _ in _counts.state())
 
     def in_flight(self):
-        return sum(oldest > 0 for _, _, _, oldest in _counts.state())
+        return sum(oldest > 0 for _, _, _, oldest, _ in _counts.state())
 
     def test_count(self):
         """Blocking and nonblocking calls, and those of plans."""
