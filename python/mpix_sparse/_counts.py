@@ -133,7 +133,7 @@ def _drop(code: int) -> int:
 def _blocking(function: Callable[..., int], position: int, table: _Table) -> Callable[..., int]:
     find = table.get
 
-    def call(*arguments: Any) -> int:
+    def blocking_call(*arguments: Any) -> int:
         counts = find(arguments[position].value)
         if counts is None:
             return function(*arguments)
@@ -143,7 +143,7 @@ def _blocking(function: Callable[..., int], position: int, table: _Table) -> Cal
         counts.blocking = 0
         return code
 
-    return call
+    return blocking_call
 
 
 def _nonblocking(function: Callable[..., int], position: int, table: _Table) -> Callable[..., int]:

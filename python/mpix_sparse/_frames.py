@@ -20,6 +20,14 @@ _WRAPPER = "_collective.py"  # its function is the outermost one of many calls
 _DECORATORS = tuple(f"{os.sep}{name}.py" for name in ("contextlib", "functools", "c10d_logger"))
 _LIBRARIES = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib")})
 
+# Functions that wait for a call, and those that they call again and again, by file and name.
+_WAITS = {("_counts.py", "blocking_call"), ("_pending.py", "wait"), ("_deferred.py", "wait")}
+_POLLS = {
+    *(("_pending.py", name) for name in ("done", "test", "test_others")),
+    *(("_deferred.py", name) for name in ("advance", "advance_first", "done")),
+    *(("_work.py", name) for name in ("done", "<listcomp>")),
+}
+
 _bounded = 0  # waits with a time limit
 
 
@@ -53,6 +61,17 @@ def _depth(frame: Any) -> int:
     return depth
 
 
+def _waits(frame: Any) -> bool:
+    """True if a thread waits for a call. Other functions of this package may take long, and then start one."""
+
+    def name(frame: Any) -> tuple[str, str]:
+        return os.path.basename(frame.f_code.co_filename), frame.f_code.co_name
+
+    while _is_ours(frame) and name(frame) in _POLLS:
+        frame = frame.f_back
+    return _is_ours(frame) and name(frame) in _WAITS
+
+
 def _runs_program(frame: Any) -> bool:
     """True if a thread of this package runs a function of the program."""
     while frame is not None:
@@ -80,7 +99,7 @@ class Activity:
     Attributes:
         is_in_call: a thread runs a function of this package. The package's own threads are idle in their
             outermost function.
-        is_surely_in_call: no thread that has started calls runs anything else, and the call waits for ever.
+        surely_waits: no thread that starts calls does anything else than to wait for a call, without a limit.
         text: the call and its place in the program; empty if there is no call.
     """
 
@@ -91,12 +110,13 @@ class Activity:
         calling = {i for i, frame in frames.items() if _depth(frame) > (i in own)}
         self.is_in_call = bool(calling)
         callers = _counts.callers()
-        others = {i: frame for i, frame in frames.items() if i not in calling}
-        elsewhere = any(
-            own[i].startswith(_CALLBACKS) and _runs_program(frame) if i in own else i in callers
-            for i, frame in others.items()
+        busy = any(
+            own[i].startswith(_CALLBACKS) and _runs_program(frame)
+            if i in own
+            else (i in callers or i in calling) and not _waits(frame)
+            for i, frame in frames.items()
         )
-        self.is_surely_in_call = self.is_in_call and not elsewhere and not _bounded
+        self.surely_waits = self.is_in_call and not busy and not _bounded
         main = threading.main_thread().ident
         shown = [i for i in sorted(calling, key=lambda i: i != main) if i not in own]
         self.text = _describe(frames[shown[0]]) if shown else ""

@@ -112,7 +112,7 @@ class _WaitTimer:
         activity, calls = self._activity, _counts.state()
         return _Answer(
             self.seconds(),
-            activity.is_surely_in_call,
+            activity.surely_waits,
             _mpi.uses_parts,
             _mpi.calls_completed,
             activity.text,

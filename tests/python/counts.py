@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Test the counts of calls, by which the watchdog finds that no call in flight can complete."""
 
+import threading
+import time
 import unittest
 
 import numpy
@@ -107,6 +109,16 @@ class Calls(unittest.TestCase):
         mpix_sparse.barrier()
         activity = _frames.Activity()
         self.assertEqual((activity.is_in_call, activity.text), (False, ""))
+
+    def test_other_functions(self):
+        """A thread that takes long in a function of the package may start a call later, so it does not wait."""
+        text = compile("import time; time.sleep(0.5)", mpix_sparse.__file__, "exec")
+        thread = threading.Thread(target=exec, args=(text,))
+        thread.start()
+        time.sleep(0.2)
+        activity = _frames.Activity()
+        thread.join()
+        self.assertEqual((activity.is_in_call, activity.surely_waits), (True, False))
 
 
 if __name__ == "__main__":
