@@ -62,7 +62,7 @@ def _depth(frame: Any) -> int:
 
 
 def _waits(frame: Any) -> bool:
-    """True if a thread waits for a call. Other functions of this package may take long, and then start one."""
+    """True if a thread waits for a call. Other functions of this package may take long, and start one."""
 
     def name(frame: Any) -> tuple[str, str]:
         return os.path.basename(frame.f_code.co_filename), frame.f_code.co_name

@@ -111,7 +111,7 @@ class Calls(unittest.TestCase):
         self.assertEqual((activity.is_in_call, activity.text), (False, ""))
 
     def test_other_functions(self):
-        """A thread that takes long in a function of the package may start a call later, so it does not wait."""
+        """A thread that takes long in a function of the package may start a call later. It does not wait."""
         text = compile("import time; time.sleep(0.5)", mpix_sparse.__file__, "exec")
         thread = threading.Thread(target=exec, args=(text,))
         thread.start()
