@@ -100,33 +100,41 @@ _messages: dict[tuple[int, int, int, int], Counts] = {}  # by communicator, sour
 _plans: dict[int, Counts] = {}  # by handle of a plan
 _ranks: dict[int, tuple[str, int]] = {}  # name and own rank of a communicator, by its handle
 _made: Counter[str] = Counter()  # number of registered communicators, by label and ranks
-_started = threading.local()  # the calls that this thread has started since take()
+started: dict[int, list[tuple[Counts, int]]] = {}  # calls for take(), by thread; no empty lists
 
 
 def take() -> tuple[Counts, int] | None:
     """The oldest call that this thread has started by a nonblocking function and that was not taken; None if
     there is none."""
-    calls = getattr(_started, "calls", None)
-    return calls.pop(0) if calls else None
+    thread = _thread()
+    calls = started.get(thread)
+    if calls is None:
+        return None
+    if len(calls) == 1:
+        del started[thread]
+    return calls.pop(0)
 
 
 def _give(counts: Counts, function: str = _CALL) -> None:
     """Count a call of a nonblocking function, for take()."""
-    counts.caller = _thread()
+    counts.caller = thread = _thread()
     counts.started += 1
     counts.in_flight[counts.started] = function
     call = counts, counts.started
-    try:
-        _started.calls.append(call)
-    except AttributeError:
-        _started.calls = [call]
+    if thread in started:
+        started[thread].append(call)
+    else:
+        started[thread] = [call]
 
 
 def _drop(code: int) -> int:
     """Forget the last call if it was not started."""
     if code != 0:
-        counts, number = _started.calls.pop()
+        calls = started[_thread()]
+        counts, number = calls.pop()
         counts.end(number)
+        if not calls:
+            del started[_thread()]
     return code
 
 

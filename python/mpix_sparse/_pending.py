@@ -54,7 +54,8 @@ class PendingCall:
         if code != 0 and self._problem:
             raise ValueError(self._problem)
         _mpi.check(code)
-        self._counted = _counts.take()
+        if _counts.started:
+            self._counted = _counts.take()
         if _abandoned:
             _reap()
         _pending_calls.add(self)
