@@ -11,8 +11,7 @@ import time
 import warnings
 from typing import Any, Callable, Sequence
 
-from . import _counts, _mpi
-from ._error import Error
+from . import _counts, _mpi, _problems
 from ._library import library
 
 SPINS = 1000  # tests of a call before wait() sleeps between tests
@@ -99,7 +98,7 @@ class PendingCall:
     def _fail(self, code: int) -> bool:
         """Set the error of a call that has failed; returns True. If it returns False, test() calls it again,
         with code 0."""
-        self._error = ValueError(self._problem) if self._problem else Error(_mpi.error_string(code), code)
+        self._error = ValueError(self._problem) if self._problem else _problems.error_of(code)
         return True
 
     def wait(self) -> None:

@@ -74,6 +74,14 @@ def _gather(problem: str, comm: Any) -> list[str]:
     return [piece.rstrip(b"\0").decode(errors="replace") for piece in pieces]
 
 
+def error_of(code: int) -> Error:
+    """The exception of a nonblocking call that has failed, on a rank without a problem. Not collective."""
+    sentence = _mpi.error_string(code)  # MPI keeps the last text of a code
+    if code == nnz_code():
+        sentence += "; the exception of that rank names the error in its arguments"
+    return Error(sentence, code)
+
+
 def check(code: int, refusal: Callable[[], int], problem: str, comm: Any) -> None:
     """Raise the exception of a blocking collective call that has failed; nothing if it has not.
 
