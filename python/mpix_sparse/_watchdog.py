@@ -283,7 +283,7 @@ def _sentence(ended: Sequence[int], texts: dict[int, str]) -> str:
     if not ended:
         return (
             f"all ranks wait in calls that cannot complete: {_calls(texts)}; so all ranks are aborted; all "
-            "ranks must make the same calls, of one package, in the same order"
+            "ranks must make the same calls, of one package and on the same communicators, in the same order"
         )
     have, wait = ("has", "have")[len(ended) > 1], ("waits", "wait")[len(waiting) > 1]
     return (
