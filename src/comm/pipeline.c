@@ -120,7 +120,7 @@ static bool may_send(const struct sar_pipeline *p, int tree, int child)
     return c->sending < p->window && c->next < p->posted[tree] && p->slots[slot_index(p, c->next)].arrived;
 }
 
-/* Sends the earliest piece that a child lacks and can get, to one child. Returns whether there is one. */
+/* Sends one message: of the pieces that can go to a child, the earliest. Returns false if there is none. */
 static bool send_next(struct sar_pipeline *p)
 {
     int to_child = -1;
