@@ -43,13 +43,17 @@ struct sar_agree_spread {
     struct sar_quantiles quantiles; /**< of the rank with most elements */
 };
 
+/** A time of the previous call that says nothing, on one rank. */
+#define SAR_CALL_NS_UNKNOWN INT64_MAX
+
 /** The contribution of one rank; after the allreduce the combination of all ranks. */
 struct sar_agree_msg {
     int64_t nnz_sum;            /**< nonzeros: sum over the ranks */
     int64_t nnz_max;            /**< nonzeros: maximum over the ranks */
     int32_t may_block;          /**< enum sar_may_block: maximum */
     int32_t dense_path;         /**< enum sar_dense_path: maximum */
-    int64_t last_call_ns;       /**< nanoseconds of the previous call, from its agreement on: maximum */
+    int64_t last_call_ns;       /**< nanoseconds of the previous call, from its agreement on: maximum;
+                                 * SAR_CALL_NS_UNKNOWN if the program computed during the call */
     int64_t pre_scheme_ns;      /**< nanoseconds of the previous call up to there: minimum */
     struct sar_agree_pull pull; /**< of the previous call: that with the largest imbalance */
     struct sar_agree_spread spread;

@@ -60,10 +60,11 @@ struct sar_call_on_device {
     struct sar_host_pipeline pipeline;     /**< stages the whole vector through the host, if MPI reduces it */
 };
 
-/** Times, in seconds. Written by call.c; `excluded` also by progress.c. */
+/** Times, in seconds. Written by call.c; `excluded` and `computing` also by progress.c. */
 struct sar_call_time {
     double start;
     double excluded;      /**< time since start in which nobody made progress, or the tensor was profiled */
+    double computing;     /**< the part of it in which the program computed */
     double pre_scheme;    /**< from start to the end of the agreement, without `excluded` */
     double profile_start; /**< elapsed time at the start of the profile */
 };

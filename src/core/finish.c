@@ -20,6 +20,9 @@ enum {
     STREAM_ALL_LINES = 3 /* if it would have to be zeroed first */
 };
 
+/* A call whose program computed for a longer share of its time: messages moved meanwhile, or waited. */
+static const double COMPUTING_SHARE = 1. / 4;
+
 static const double IMBALANCE_CHANGE = 1. / 8; /* relative change up to which prices stay valid */
 
 /* Prices hold for the imbalance that they were made for; an unknown one counts as none. */
@@ -33,7 +36,9 @@ void sar_timing_feedback_apply(struct sar_active_call *op)
 {
     struct sar_timing_feedback *feedback = &op->comm_state->feedback;
     const struct sar_agree_msg *all = &op->common.agreement.global;
-    if (feedback->tensor != NULL && all->last_call_ns > 0) {
+    if (feedback->tensor != NULL)
+        feedback->tensor->costs.untimed = all->last_call_ns == SAR_CALL_NS_UNKNOWN;
+    if (feedback->tensor != NULL && all->last_call_ns > 0 && !feedback->tensor->costs.untimed) {
         sar_cost_history_add_pre_scheme(&feedback->tensor->costs, (double)all->pre_scheme_ns * 1e-9);
         sar_cost_history_add(&feedback->tensor->costs, feedback->scheme, feedback->predicted,
                              (double)all->last_call_ns * 1e-9);
@@ -65,7 +70,10 @@ void sar_timing_feedback_end(struct sar_active_call *op)
     const struct sar_scheme_report *report = &op->task.report;
     if (feedback->tensor != op->common.tensor)
         return;
-    feedback->scheme_ns = (int64_t)((sar_active_call_seconds(op) - op->time.pre_scheme) * 1e9);
+    double seconds = sar_active_call_seconds(op), computing = op->time.computing;
+    feedback->scheme_ns = computing > COMPUTING_SHARE * (seconds + computing)
+                              ? SAR_CALL_NS_UNKNOWN
+                              : (int64_t)((seconds - op->time.pre_scheme) * 1e9);
     bool scatters = op->args->sig.collective == SAR_REDUCE_SCATTER;
     double imbalance = scatters ? report->push_imbalance : report->pull_imbalance;
     if (op->task.scheme == &sar_scheme_balanced && report->map_parts > 0)

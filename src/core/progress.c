@@ -9,9 +9,12 @@
 #include "core/progress.h"
 #include "vector/dense.h"
 
+#include <math.h>
 #include <pthread.h>
 
 enum { MPI_PROGRESS_EVERY = 8 /* calls of sar_progress for one that also tests MPI */ };
+
+static const double POLL_SECONDS = 5e-4; /* longest time between two calls of sar_progress of one wait */
 
 static pthread_mutex_t progress_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sar_comm_state *active; /* list of communicators with calls in flight */
@@ -51,17 +54,27 @@ static void mpi_progress(void)
         sar_comm_mpi_progress(&active->comm);
 }
 
+/* Adds the time without progress to a call, whose start may be later than the last progress. Short gaps are
+ * those of a loop that polls. */
+static void add_gap(struct sar_call_time *time, double now)
+{
+    double gap = now - fmax(last_advance, time->start);
+    time->excluded += gap;
+    if (gap > POLL_SECONDS)
+        time->computing += gap;
+}
+
 bool sar_progress(void)
 {
     if (!sar_comm_state_any_active())
         return true;
     if (pthread_mutex_trylock(&progress_lock) != 0)
         return false;
-    double gap = PMPI_Wtime() - last_advance;
+    double now = PMPI_Wtime();
     for (struct sar_comm_state *comm_state = active; comm_state != NULL;
          comm_state = comm_state->queue.next_active) {
         if (comm_state->queue.first != NULL && comm_state->queue.first->run.phase != SAR_PHASE_QUEUED)
-            comm_state->queue.first->time.excluded += gap;
+            add_gap(&comm_state->queue.first->time, now);
         sar_active_call_advance(comm_state, false);
     }
     unlist_idle();

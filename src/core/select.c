@@ -268,7 +268,7 @@ enum sar_status sar_select(const struct sar_agreed *agreed, const struct sar_con
     s.scheme = s.choice = cheapest(&s, history);
     if (s.prices[s.choice].unsupported_reason != NULL)
         return SAR_UNSUPPORTED;
-    int trial = uses_history(config) ? next_trial(&s, history) : -1;
+    int trial = uses_history(config) && !history->untimed ? next_trial(&s, history) : -1;
     if (forced != NULL && agreed->call.native) {
         bool runs = s.prices[index_of(forced)].unsupported_reason == NULL;
         s.reason = runs ? "asked for" : "in place of the scheme asked for";

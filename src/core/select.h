@@ -14,13 +14,14 @@
  * get more trials: they cost little and their times vary. */
 uint32_t sar_select_trials(double seconds);
 
-/** Measured times of a tensor's calls. Equal on all ranks. Written by sar_cost_history_*; last_choice by
- * finish.c. */
+/** Measured times of a tensor's calls. Equal on all ranks. Written by sar_cost_history_*;
+ * untimed and last_choice by finish.c. */
 struct sar_cost_history {
     double
         ratio[SAR_SCHEMES_MAX]; /**< measured over predicted time of each scheme, by index in sar_schemes */
     uint32_t trials[SAR_SCHEMES_MAX];
     double pre_scheme; /**< seconds of a call before its scheme starts, averaged; 0: unknown */
+    bool untimed;      /**< the time of the last call is unknown, so no scheme is on trial */
     int last_choice;   /**< 1 + index of the last choice, which a clearly cheaper one replaces; 0: none */
 };
 

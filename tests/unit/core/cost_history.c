@@ -91,6 +91,18 @@ static void test_a_refresh_lets_candidates_run_again(void **state)
     assert_int_equal(s.scheme, best);
 }
 
+/* A program that computes during its calls makes their times unknown: the cheapest scheme runs. */
+static void test_no_trial_while_times_are_unknown(void **state)
+{
+    struct sar_cost_history history = no_history;
+    (void)state;
+    assert_false(select_now(&history).settled);
+    history.untimed = true;
+    struct sar_selection s = select_now(&history);
+    assert_true(s.settled);
+    assert_int_equal(s.scheme, s.choice);
+}
+
 /* dense, the first in the list, against the cheapest other scheme. */
 static void test_dense_wins_near_ties(void **state)
 {
@@ -290,6 +302,7 @@ int main(void)
         cmocka_unit_test(test_first_call_is_ignored),
         cmocka_unit_test(test_variance_does_not_win),
         cmocka_unit_test(test_the_choice_stays_near_a_tie),
+        cmocka_unit_test(test_no_trial_while_times_are_unknown),
         cmocka_unit_test(test_a_refresh_lets_candidates_run_again),
         cmocka_unit_test(test_dense_is_tried_despite_its_constants),
         cmocka_unit_test(test_dense_wins_near_ties),
