@@ -25,13 +25,12 @@ class Counts:
         started: number of calls that this rank has started.
         blocking: number of the call that a blocking function makes; 0 if there is none.
         in_flight: numbers of the other calls that are not complete, and their functions.
-        caller: the thread that has started the last call.
     """
 
-    __slots__ = "name", "size", "started", "blocking", "in_flight", "caller"
+    __slots__ = "name", "size", "started", "blocking", "in_flight"
 
     def __init__(self, name: str, size: int) -> None:
-        self.name, self.size, self.started, self.blocking, self.caller = name, size, 0, 0, 0
+        self.name, self.size, self.started, self.blocking = name, size, 0, 0
         self.in_flight: dict[int, str] = {}
 
     def oldest(self) -> tuple[int, str]:
@@ -85,17 +84,14 @@ _NONBLOCKING = {
     "MPI_Ireduce_scatter": 5,
     "MPI_Iscatter": 7,
 }
-_CALL, _PLAN = (
-    "call",
-    "plan",
-)  # functions: one call, and the start of a plan, which ranks do not always compare
+# Functions: one call, and the start of a plan, which ranks do not always compare.
+_CALL, _PLAN = "call", "plan"
 _LIBRARY = "MPIX"  # the kind of all functions of the C library
 
 _thread = threading.get_ident
 _Table = dict[int, Counts]  # by handle of a communicator
 
 _tables: dict[str, _Table] = {}  # by kind
-_callers: set[int] = set()  # of communicators that were freed, too
 _messages: dict[tuple[int, int, int, int], Counts] = {}  # by communicator, source, target and tag
 _plans: dict[int, Counts] = {}  # by handle of a plan
 _ranks: dict[int, tuple[str, int]] = {}  # name and own rank of a communicator, by its handle
@@ -117,7 +113,7 @@ def take() -> tuple[Counts, int] | None:
 
 def _give(counts: Counts, function: str = _CALL) -> None:
     """Count a call of a nonblocking function, for take()."""
-    counts.caller = thread = _thread()
+    thread = _thread()
     counts.started += 1
     counts.in_flight[counts.started] = function
     call = counts, counts.started
@@ -145,7 +141,6 @@ def _blocking(function: Callable[..., int], position: int, table: _Table) -> Cal
         counts = find(arguments[position].value)
         if counts is None:
             return function(*arguments)
-        counts.caller = _thread()
         counts.started = counts.blocking = counts.started + 1
         code = function(*arguments)
         counts.blocking = 0
@@ -251,7 +246,6 @@ def register(comm: Any, label: str) -> None:
 
 def unregister(comm: Any) -> None:
     """Count calls on a communicator no more; MPI may give its handle to another one."""
-    callers()
     _ranks.pop(comm.value, None)
     for table in _tables.values():
         table.pop(comm.value, None)
@@ -291,12 +285,6 @@ def state() -> list[list[Any]]:
 def total() -> int:
     """Number of calls that this process has started, on communicators that exist. Called in any thread."""
     return sum(counts.started for counts in _used())
-
-
-def callers() -> set[int]:
-    """Identifiers of threads that have started calls. Called in any thread."""
-    _callers.update(counts.caller for counts in _used())
-    return _callers
 
 
 def is_deadlock(states: dict[int, list[list[Any]]], waiting: set[int]) -> bool:

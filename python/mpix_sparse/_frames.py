@@ -11,8 +11,6 @@ import sysconfig
 import threading
 from typing import Any, Iterator
 
-from . import _counts
-
 _FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _OWN = "mpix_sparse"  # first word of the names of this package's threads
 _CALLBACKS = f"{_OWN} callbacks"  # of those that run functions of the program
@@ -99,7 +97,8 @@ class Activity:
     Attributes:
         is_in_call: a thread runs a function of this package. The package's own threads are idle in their
             outermost function.
-        surely_waits: no thread that starts calls does anything else than to wait for a call, without a limit.
+        surely_waits: no thread of the program does anything else than to wait for a call, without a limit.
+            Another thread may start a call later.
         text: the call and its place in the program; empty if there is no call.
     """
 
@@ -109,11 +108,8 @@ class Activity:
         own = {each.ident: each.name for each in threading.enumerate() if each.name.startswith(_OWN)}
         calling = {i for i, frame in frames.items() if _depth(frame) > (i in own)}
         self.is_in_call = bool(calling)
-        callers = _counts.callers()
         busy = any(
-            own[i].startswith(_CALLBACKS) and _runs_program(frame)
-            if i in own
-            else (i in callers or i in calling) and not _waits(frame)
+            own[i].startswith(_CALLBACKS) and _runs_program(frame) if i in own else not _waits(frame)
             for i, frame in frames.items()
         )
         self.surely_waits = self.is_in_call and not busy and not _bounded

@@ -6,8 +6,8 @@ for DEADLOCK_SECONDS, without the completion of a call, tells rank 0 too. Rank 0
 not ended what they do, until one of them goes on. Rank 0 aborts all ranks if
 
 - a rank has ended, and all others have waited for LIMIT_SECONDS since then; they can wait only for that rank.
-  Where communicators of some ranks are in use, a long call may still complete: then the next line holds, or
-  the limit is PARTS_LIMIT_SECONDS;
+  Where communicators of some ranks are in use, or another thread runs, a long call may still complete: then
+  the next line holds, or the limit is UNCLEAR_LIMIT_SECONDS;
 - all ranks wait or have ended, and no call in flight has been started by all of its ranks (_counts.py).
   Ranks have waited for LIMIT_SECONDS if one has ended, for DEADLOCK_SECONDS if not. Two rounds of answers are
   equal, so that all answers hold at one time.
@@ -36,7 +36,7 @@ from ._library import address, library
 
 LIMIT_SECONDS = 2.0
 DEADLOCK_SECONDS = 3.0  # if no rank has ended
-PARTS_LIMIT_SECONDS = 30.0  # if there are communicators of some ranks only
+UNCLEAR_LIMIT_SECONDS = 30.0  # if other threads or communicators may complete what the ranks wait for
 IDLE_SECONDS = 0.25
 ACTIVE_SECONDS = 0.05  # between two looks for messages after a rank has ended, or waits for long
 ROUND_SECONDS = 0.25  # from one question of rank 0 to the next
@@ -223,7 +223,8 @@ class _Watchdog:
         waited = min((each.waited for each in answers.values()), default=0.0)
         if waited < (LIMIT_SECONDS if self._ended else DEADLOCK_SECONDS):
             return
-        is_late = not any(each.uses_parts for each in answers.values()) or waited >= PARTS_LIMIT_SECONDS
+        is_clear = all(each.is_sure and not each.uses_parts for each in answers.values())
+        is_late = is_clear or waited >= UNCLEAR_LIMIT_SECONDS
         if self._ended and is_late or self._is_deadlock():
             abort(_sentence(sorted(self._ended), {rank: each.text for rank, each in answers.items()}), 1)
 
@@ -318,8 +319,11 @@ def _on_finalize(comm: Any, keyval: int, value: Any, extra: Any) -> int:
 
 def _start_in_call(comm: Any) -> None:
     """Start if another library has initialised MPI, and this is a communicator of all ranks. Collective over
-    comm."""
+    comm. First calls of several threads have no order that is equal on all ranks, so only those of main
+    threads start it."""
     global _keyval
+    if threading.current_thread() is not threading.main_thread():
+        return
     inter = ctypes.c_int()
     _mpi.check(library.MPI_Comm_test_inter(comm, ctypes.byref(inter)))
     if _watchdog is not None or _mpi.is_ours() or inter.value or _mpi.size(comm) < _mpi.size():
