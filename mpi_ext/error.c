@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Makes MPI error codes: two error classes of the library, and one code per status. Calls that differ between
- * ranks have a class of their own, so that programs need not read texts. SAR_UNDEFINED_OP has a code of MPI's
- * class MPI_ERR_OP, as in MPI_Allreduce. The text of a code is that of its last use: MPI
- * cannot free codes, so a code per sentence would leak. */
+ * ranks have a class of their own, so that programs need not read texts. SAR_UNDEFINED_OP has a code of
+ * MPI's class MPI_ERR_OP, as in MPI_Allreduce. The text of a code is that of its last use: MPI cannot free
+ * codes, so a code per sentence would leak. */
 
 #include "mpi_ext/error.h"
 
@@ -17,7 +17,8 @@
 
 enum { OTHER_CLASS, MISMATCH_CLASS, CLASSES };
 
-/* What MPI_Error_string returns for each class. Part of the interface: programs compare these texts. */
+/* Text of MPI_Error_string for each class. Programs compare these texts, so they are part of the
+ * interface. */
 static const char *const class_names[CLASSES] = {
     [OTHER_CLASS] = "MPIX_Sparse: error",
     [MISMATCH_CLASS] = "MPIX_Sparse: calls differ between ranks",

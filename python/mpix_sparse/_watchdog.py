@@ -129,9 +129,9 @@ class _Watchdog:
         self._rank, self._size = _mpi.rank(comm), _mpi.size(comm)
         self.pid = os.getpid()
         self._timer = _WaitTimer()
-        self._told = False  # this rank has told rank 0 that it waits
+        self._wait_is_reported = False  # this rank has told rank 0 that it waits
         self._is_active = False  # a rank has ended, or waits for long
-        self._here = True  # this rank has not ended
+        self._is_running = True  # this rank has not ended
         self._ended: dict[int, Any] = {}  # the calls of ranks that have ended
         self._asked: set[int] = set()  # ranks whose answers are missing
         self._asked_at = 0.0
@@ -163,9 +163,9 @@ class _Watchdog:
 
     def _step(self) -> None:
         """Receive and answer messages."""
-        if self._here:
+        if self._is_running:
             self._timer.update()
-            self._tell()
+            self._report_wait()
         for kind, sender, content in self._receive():
             if kind == _ENDED:
                 self._ended[sender] = content
@@ -174,18 +174,18 @@ class _Watchdog:
                 self._is_active = True
             elif kind == _ANSWER:
                 self._answers[sender] = _Answer(*content)
-            elif kind == _ASK and self._here:
+            elif kind == _ASK and self._is_running:
                 self._answer(content)
             self._asked.discard(sender)
         if self._is_active and self._rank == 0:
             self._check_all()
 
-    def _tell(self) -> None:
+    def _report_wait(self) -> None:
         """Tell rank 0 once that this rank waits. The last rank that begins to wait tells it last."""
         if self._timer.seconds() < DEADLOCK_SECONDS:
-            self._told, self._is_active = False, self._is_active and self._rank == 0
-        elif not self._told:
-            self._told = self._is_active = True
+            self._wait_is_reported, self._is_active = False, self._is_active and self._rank == 0
+        elif not self._wait_is_reported:
+            self._wait_is_reported = self._is_active = True
             if self._rank != 0:
                 self._send(_WAITS, 0)
 
@@ -201,7 +201,7 @@ class _Watchdog:
             return
         self._asked_at = time.monotonic()
         others = set(range(self._size)) - set(self._ended)
-        if self._here:
+        if self._is_running:
             self._answers[0] = self._timer.answer()
         if others == set(self._answers) and not self._restart:
             self._abort_if_stuck()
@@ -244,7 +244,7 @@ class _Watchdog:
         self._stop.set()
         if self._thread is not threading.current_thread():
             self._thread.join()
-        self._here, calls = False, self._timer.answer().calls
+        self._is_running, calls = False, self._timer.answer().calls
         self._ended[self._rank] = calls
         self._restart = self._is_active = True
         self._answers.pop(self._rank, None)

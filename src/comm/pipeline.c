@@ -3,7 +3,7 @@
  * arrived; then the piece is sent to the children from where it lies, and its user reads it. When all of
  * them are done, the slot receives a later piece of its tree. A slow rank so holds up its parent. A rank
  * sends at most `window` pieces of a tree to a child at a time, which fills its link. Each child has a window
- * of its own: while messages to one child wait for the link of that child, the others are sent to.
+ * of its own, so that a child whose link is busy does not delay messages to the others.
  *
  *     time = bytes beta + pieces (overhead + header beta) + log_k(nodes) (alpha + k piece beta) */
 

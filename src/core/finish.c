@@ -36,16 +36,18 @@ void sar_timing_feedback_apply(struct sar_active_call *op)
 {
     struct sar_timing_feedback *feedback = &op->comm_state->feedback;
     const struct sar_agree_msg *all = &op->common.agreement.global;
-    if (feedback->tensor != NULL)
-        feedback->tensor->costs.untimed = all->last_call_ns == SAR_CALL_NS_UNKNOWN;
-    if (feedback->tensor != NULL && all->last_call_ns > 0 && !feedback->tensor->costs.untimed) {
-        sar_cost_history_add_pre_scheme(&feedback->tensor->costs, (double)all->pre_scheme_ns * 1e-9);
-        sar_cost_history_add(&feedback->tensor->costs, feedback->scheme, feedback->predicted,
+    struct sar_tensor_state *tensor = feedback->tensor;
+    if (tensor == NULL)
+        return;
+    tensor->costs.untimed = all->last_call_ns == SAR_CALL_NS_UNKNOWN;
+    if (all->last_call_ns > 0 && !tensor->costs.untimed) {
+        sar_cost_history_add_pre_scheme(&tensor->costs, (double)all->pre_scheme_ns * 1e-9);
+        sar_cost_history_add(&tensor->costs, feedback->scheme, feedback->predicted,
                              (double)all->last_call_ns * 1e-9);
     }
-    if (feedback->tensor != NULL && all->pull.permille > 0) {
-        feedback->tensor->prices.valid &= !has_changed(&feedback->tensor->pull, &all->pull);
-        feedback->tensor->pull = all->pull;
+    if (all->pull.permille > 0) {
+        tensor->prices.valid &= !has_changed(&tensor->pull, &all->pull);
+        tensor->pull = all->pull;
     }
     feedback->tensor = NULL;
 }

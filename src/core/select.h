@@ -14,8 +14,8 @@
  * get more trials: they cost little and their times vary. */
 uint32_t sar_select_trials(double seconds);
 
-/** Measured times of a tensor's calls. Equal on all ranks. Written by sar_cost_history_*;
- * untimed and last_choice by finish.c. */
+/** Measured times of a tensor's calls. Equal on all ranks. Written by sar_cost_history_*; untimed
+ * and last_choice by finish.c. */
 struct sar_cost_history {
     double
         ratio[SAR_SCHEMES_MAX]; /**< measured over predicted time of each scheme, by index in sar_schemes */

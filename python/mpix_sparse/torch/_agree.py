@@ -50,6 +50,12 @@ def label_of(number: int) -> Any:
     return ctypes.c_int(_FIRST + number % (_END - _FIRST))
 
 
+def text_and_label(text: str) -> tuple[Any, Any]:
+    """The argument `group` of start_allreduce() for a call with a description: it, and a label by its
+    checksum."""
+    return (str, text), label_of(zlib.crc32(text.encode()))
+
+
 class Agreement(CheckedCall):
     """A comparison of descriptions in flight. Collective.
 

@@ -10,14 +10,13 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Iterator, Sequence
-from zlib import crc32
 
 import torch
 import torch.distributed as dist
 
 from .. import _pending, _mpi
 from . import _callbacks, _collectives, _exchange, _probe, _reduce_pieces
-from ._agree import agree, describe, label_of, refuse
+from ._agree import agree, describe, refuse, text_and_label
 from ._allreduce import start_allreduce
 from ._work import Work, WorkGroup
 from ._collective import collective
@@ -182,8 +181,7 @@ class _Calls:
         sums, scales = tensors if mine else [tensor.clone() for tensor in tensors], (factor, 1)
         works = []
         for each in sums:
-            how = "reduce", each, f"root {opts.rootRank}", op.name
-            group = (describe, *how), label_of(crc32(describe(*how).encode()))
+            group = text_and_label(describe("reduce", each, f"root {opts.rootRank}", op.name))
             works.append(start_allreduce(each, each, op, self.ranks_of_calls, scales, group))
         return self._work(works, tensors)
 

@@ -10,7 +10,7 @@ import torch
 
 from .. import _types
 from ._adasum import start_adasum
-from ._agree import agree, label_of
+from ._agree import agree, text_and_label
 from ._allreduce import start_allreduce
 from ._work import Work, WorkGroup, finished_work
 from ._collective import collective
@@ -57,7 +57,6 @@ def _start(
         start_adasum(tensors, outputs, ranks, scales)
         return finished_work(outputs)
     text = _describe(tensors, op)
-    label = label_of(zlib.crc32(text.encode()))
     parts = []
     for dtype in sorted({tensor.dtype for tensor in tensors}, key=str):
         alike = [i for i, tensor in enumerate(tensors) if tensor.dtype == dtype]
@@ -65,8 +64,8 @@ def _start(
         parts.append((flat, [outputs[i] for i in alike]))
     if len(parts) != 1 and ranks.checks:
         agree(text, "", ranks)  # on a rank with other types, another number of calls would start
-    how = (str, text), label
-    works = [start_allreduce(flat, flat, op, ranks, scales, how) for flat, _ in parts]
+    group = text_and_label(text)
+    works = [start_allreduce(flat, flat, op, ranks, scales, group) for flat, _ in parts]
 
     def finish(_: Any) -> list[torch.Tensor]:
         for flat, targets in parts:
