@@ -173,7 +173,7 @@ static void try_all_formats(void)
 
 #ifdef HAVE_MPIX_GREQUEST_START
 /* No scheme is on trial while the program computes during calls, since their times are unknown. The first
- * call may be a trial. Without MPIX_Grequest_start, calls run in another thread, and their times are known. */
+ * call may be a trial. Without MPIX_Grequest_start, calls run in another thread and their times are known. */
 static void try_overlapped(void)
 {
     enum { OVERLAPPED = 20, COUNT = 100000 };
