@@ -16,6 +16,7 @@
 #include "core/prepare.h"
 #include "core/progress.h"
 #include "hash/murmur3.h"
+#include "wire/piece.h"
 
 enum {
     MEMORY_MAX = 32 << 20, /* bytes of all pieces that a rank holds, if a piece of one slot allows */
@@ -42,7 +43,7 @@ static uint64_t piece_capacity(const struct sar_bcast *b, uint64_t slots)
     uint64_t bytes = slots * b->element_size + slots / 8, listed;
     if (!__builtin_mul_overflow(elements, b->element_size + sizeof(uint32_t), &listed) && listed < bytes)
         bytes = listed;
-    return sar_align_up(SAR_MSG_HEADER_BYTES + bytes + PRESENCE_SLACK);
+    return sar_align_up(SAR_PIECE_HEADER_BYTES + bytes + PRESENCE_SLACK);
 }
 
 /* Memory for the pieces of a vector all of whose slots are present, but no more than MEMORY_MAX; none for a
@@ -119,7 +120,7 @@ struct candidate {
 static struct candidate price(const struct sar_bcast *b, double bytes, int trees)
 {
     const struct sar_machine *m = &b->comm_state->settings.machine;
-    double each = m->overhead + SAR_MSG_HEADER_BYTES * m->beta;
+    double each = m->overhead + SAR_PIECE_HEADER_BYTES * m->beta;
     double depth = fmax(sar_bcast_tree_depth(b->comm_state->comm.nodes.n, trees), 1);
     double s = sqrt(bytes * each / (depth * trees * m->beta));
     s = fmax(s, m->alpha / m->beta / (SAR_PIPELINE_WINDOW / 2 - 1)); /* the largest window fills the link */
@@ -156,7 +157,7 @@ static void plan_pieces(struct sar_bcast *b)
             b->piece_slots = (uint64_t)fmax(best.piece_bytes / bytes * slots, 1);
         b->trees = best.trees;
         b->predicted = bytes * b->comm_state->settings.machine.beta + best.seconds;
-        b->window = window_of(b, SAR_MSG_HEADER_BYTES + bytes * (double)b->piece_slots / slots);
+        b->window = window_of(b, SAR_PIECE_HEADER_BYTES + bytes * (double)b->piece_slots / slots);
     }
     if (b->piece_slots > SLOT_UNIT && b->piece_slots < b->slots)
         b->piece_slots -= b->piece_slots % SLOT_UNIT;
@@ -218,7 +219,7 @@ static const struct sar_wire *choose_wire(const struct sar_bcast *b, const struc
 {
     const struct sar_wire *forced = b->comm_state->settings.policy.wire.pull;
     if (forced != NULL &&
-        sar_wire_bytes(forced, &key->layout, vec) <= b->pieces.plan.piece_bytes - SAR_MSG_HEADER_BYTES)
+        sar_wire_bytes(forced, &key->layout, vec) <= b->pieces.plan.piece_bytes - SAR_PIECE_HEADER_BYTES)
         return forced;
     return sar_wire_cheapest(&key->layout, vec, (struct sar_wire_price){ 1, 0, 0 });
 }
@@ -226,10 +227,7 @@ static const struct sar_wire *choose_wire(const struct sar_bcast *b, const struc
 /* Counts a piece that was written or read, for the report. */
 static void count_piece(struct sar_bcast *b, const struct sar_wire *wire, size_t nnz)
 {
-    unsigned i = 0;
-    while (sar_wires[i] != wire)
-        i++;
-    atomic_fetch_or_explicit(&b->wires, 1u << i, memory_order_relaxed);
+    atomic_fetch_or_explicit(&b->wires, 1u << sar_wire_number(wire), memory_order_relaxed);
     atomic_fetch_add_explicit(&b->moved, nnz, memory_order_relaxed);
 }
 
@@ -246,23 +244,24 @@ static enum sar_status write_piece(void *arg, size_t i)
     uint64_t piece = batch->first + i;
     struct sar_pipeline_slot *slot = sar_pipeline_slot_of(&b->pieces, piece);
     struct sar_msg_key key;
-    struct sar_msg message;
     struct sar_spvec vec;
     struct sar_bcast_hashes hashes = { 0, 0 };
     uint64_t from = set_slots(b, piece, &key);
     enum sar_status status = b->source->find(b, from, (size_t)key.layout.slots, &hashes, &vec);
-    key.user_word = hashes.old_values;
+    slot->bytes = 0;
     if (status == SAR_OK) {
         const struct sar_wire *wire = choose_wire(b, &key, &vec);
+        struct sar_piece content = { .wire = wire,
+                                     .user_word = hashes.old_values,
+                                     .content_hash = hashes.content };
         count_piece(b, wire, vec.nnz);
-        status = sar_msg_encode_into(&key, wire, &vec, hashes.content, slot->memory,
-                                     b->pieces.plan.piece_bytes, &message);
+        slot->bytes = sar_piece_encode(&key, &content, &vec, slot->memory, b->pieces.plan.piece_bytes);
+        status = slot->bytes != 0 ? SAR_OK : SAR_NO_MEMORY;
     }
     if (status != SAR_OK) {
-        sar_msg_failure(&key, (struct sar_msg_header *)slot->memory);
-        message.bytes = SAR_MSG_HEADER_BYTES;
+        sar_piece_failure(&key, slot->memory);
+        slot->bytes = SAR_PIECE_HEADER_BYTES;
     }
-    slot->bytes = message.bytes;
     return status;
 }
 
@@ -272,14 +271,13 @@ static enum sar_status read_piece(void *arg, size_t i)
     struct sar_bcast *b = batch->b;
     uint64_t piece = batch->first + i;
     const struct sar_pipeline_slot *slot = sar_pipeline_slot_of(&b->pieces, piece);
-    struct sar_msg message = { .buffer = slot->memory, .bytes = slot->bytes };
-    struct sar_msg_content content;
+    struct sar_piece content;
     struct sar_msg_key key;
     uint64_t from = set_slots(b, piece, &key);
-    SAR_TRY(sar_msg_open(&key, &message, &content));
-    struct sar_spvec vec = { NULL, NULL, (size_t)content.nnz };
+    SAR_TRY(sar_piece_open(&key, slot->memory, slot->bytes, &content));
+    struct sar_spvec vec = { NULL, NULL, content.nnz };
     SAR_TRY(content.wire->decode(&key.layout, content.payload, content.bytes, sar_bcast_scratch(b), &vec));
-    struct sar_bcast_hashes hashes = { content.user_word, content.index_hash };
+    struct sar_bcast_hashes hashes = { content.user_word, content.content_hash };
     count_piece(b, content.wire, vec.nnz);
     return b->source->take(b, from, (size_t)key.layout.slots, &hashes, &vec);
 }

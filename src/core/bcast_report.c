@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "wire/piece.h"
 
 static const char SCHEME[] = "trees", NONE[] = "none", MIXED[] = "mixed";
 
@@ -54,7 +55,7 @@ static void report(const struct sar_bcast *b)
         .nnz_out = nnz,
         .bytes_sent = (MPI_Count)p->bytes_sent,
         .bytes_received = (MPI_Count)p->bytes_received,
-        .header_bytes_sent = (MPI_Count)p->messages_sent * SAR_MSG_HEADER_BYTES,
+        .header_bytes_sent = (MPI_Count)p->messages_sent * SAR_PIECE_HEADER_BYTES,
         .messages_sent = (MPI_Count)p->messages_sent,
         .predicted_seconds = b->predicted,
         .measured_seconds = PMPI_Wtime() - b->start,

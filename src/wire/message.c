@@ -33,23 +33,6 @@ static struct sar_msg_header make_header(const struct sar_msg_key *key)
     };
 }
 
-static uint16_t number_of(const struct sar_wire *wire)
-{
-    uint16_t i = 0;
-    while (sar_wires[i] != wire)
-        i++;
-    return i;
-}
-
-/* Returns the format with this number, or NULL if the number is out of range. */
-static const struct sar_wire *wire_of(uint16_t number)
-{
-    for (size_t i = 0; sar_wires[i] != NULL; i++)
-        if (i == number)
-            return sar_wires[i];
-    return NULL;
-}
-
 /* Allocates the buffer of a message and writes the header. */
 static enum sar_status begin(struct sar_msg_header header, struct sar_arena *arena, struct sar_msg *message)
 {
@@ -72,7 +55,7 @@ enum sar_status sar_msg_begin(const struct sar_msg_key *key, const struct sar_wi
                               struct sar_msg *message)
 {
     struct sar_msg_header header = make_header(key);
-    header.wire = number_of(wire);
+    header.wire = sar_wire_number(wire);
     header.nnz = vec->nnz;
     header.bytes = sar_wire_bytes(wire, &key->layout, vec);
     header.detached = detached && header.bytes != 0;
@@ -86,24 +69,6 @@ enum sar_status sar_msg_encode(const struct sar_msg_key *key, const struct sar_w
     SAR_TRY(sar_round16_encode(&key->layout, arena, &sent));
     SAR_TRY(sar_msg_begin(key, wire, vec, false, arena, message));
     wire->encode(&key->layout, &sent, sar_msg_payload(message));
-    return SAR_OK;
-}
-
-enum sar_status sar_msg_encode_into(const struct sar_msg_key *key, const struct sar_wire *wire,
-                                    const struct sar_spvec *vec, uint32_t content_hash, void *buffer,
-                                    uint64_t capacity, struct sar_msg *message)
-{
-    struct sar_msg_header header = make_header(key);
-    header.wire = number_of(wire);
-    header.nnz = vec->nnz;
-    header.bytes = sar_wire_bytes(wire, &key->layout, vec);
-    header.index_hash = content_hash;
-    if (header.bytes > capacity - SAR_MSG_HEADER_BYTES)
-        return SAR_NO_MEMORY;
-    header.checksum = checksum_of(&header);
-    memcpy(buffer, &header, sizeof header);
-    *message = (struct sar_msg){ .buffer = buffer, .bytes = SAR_MSG_HEADER_BYTES + header.bytes };
-    wire->encode(&key->layout, vec, sar_msg_payload(message));
     return SAR_OK;
 }
 
@@ -141,7 +106,7 @@ enum sar_status sar_msg_open(const struct sar_msg_key *key, const struct sar_msg
 {
     struct sar_msg_header header;
     SAR_TRY(open_header(key, message, &header));
-    const struct sar_wire *wire = wire_of(header.wire);
+    const struct sar_wire *wire = sar_wire_of_number(header.wire);
     if (wire == NULL)
         return SAR_CORRUPT;
     *content = (struct sar_msg_content){ wire,       sar_msg_payload(message), header.bytes,

@@ -20,7 +20,7 @@ struct sar_msg_header {
     uint64_t user_word;   /**< number for the scheme's use; of SAR_MSG_DEFERRED the bytes of the message */
     uint32_t precision;   /**< enum sar_wire_precision */
     uint32_t detached;    /**< 1: the payload does not follow the header in memory */
-    uint32_t index_hash;  /**< of SAR_MSG_VALUES: hash of the absent indices; else a content_hash */
+    uint32_t index_hash;  /**< of SAR_MSG_VALUES: hash of the absent indices; else 0 */
     uint32_t checksum;    /**< hash of the bytes before this field */
 };
 
@@ -67,13 +67,6 @@ struct sar_msg_key {
 /** Encodes vec as a message, in memory of the arena. */
 enum sar_status sar_msg_encode(const struct sar_msg_key *key, const struct sar_wire *wire,
                                const struct sar_spvec *vec, struct sar_arena *arena, struct sar_msg *message);
-
-/** Encodes vec as a message in `buffer`, which is aligned to SAR_ALIGNMENT and has `capacity` bytes. Returns
- * SAR_NO_MEMORY if the message has more bytes. The key's precision is SAR_PRECISION_FULL.
- * @param content_hash  number that receivers get with the content, such as a hash of the elements */
-enum sar_status sar_msg_encode_into(const struct sar_msg_key *key, const struct sar_wire *wire,
-                                    const struct sar_spvec *vec, uint32_t content_hash, void *buffer,
-                                    uint64_t capacity, struct sar_msg *message);
 
 /** Hash of an index list of 4-byte indices. */
 uint32_t sar_msg_index_hash(const struct sar_spvec *vec);
@@ -126,7 +119,7 @@ struct sar_msg_content {
     void *payload;               /**< address of the payload */
     uint64_t bytes;              /**< bytes of the payload */
     uint64_t nnz, user_word;
-    uint32_t index_hash; /**< of values alone; else the content_hash of sar_msg_encode_into */
+    uint32_t index_hash; /**< of values alone */
 };
 
 /** Checks the header of a message that may be damaged, and describes its content. Returns as

@@ -32,6 +32,19 @@ const struct sar_wire *sar_wire_find(const char *name)
     return NULL;
 }
 
+uint16_t sar_wire_number(const struct sar_wire *wire)
+{
+    uint16_t i = 0;
+    while (sar_wires[i] != wire)
+        i++;
+    return i;
+}
+
+const struct sar_wire *sar_wire_of_number(uint16_t number)
+{
+    return number < sizeof sar_wires / sizeof *sar_wires - 1 ? sar_wires[number] : NULL;
+}
+
 uint64_t sar_wire_bytes(const struct sar_wire *wire, const struct sar_wire_layout *layout,
                         const struct sar_spvec *vec)
 {

@@ -63,6 +63,12 @@ extern const struct sar_wire sar_wire_dense;
 /** Returns the format with this name, or NULL. */
 const struct sar_wire *sar_wire_find(const char *name);
 
+/** Returns the position of a format in sar_wires. */
+uint16_t sar_wire_number(const struct sar_wire *wire);
+
+/** Returns the format at a position in sar_wires, or NULL if there is none. */
+const struct sar_wire *sar_wire_of_number(uint16_t number);
+
 /** Returns the exact bytes of vec in a format. */
 uint64_t sar_wire_bytes(const struct sar_wire *wire, const struct sar_wire_layout *layout,
                         const struct sar_spvec *vec);

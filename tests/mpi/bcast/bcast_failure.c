@@ -11,7 +11,7 @@
 #include "check.h"
 #include "malloc_fail.h"
 
-enum { COUNT = 60000, HEADER = 64, NO_MESSAGE = -1 };
+enum { COUNT = 60000, HEADER = 32, NO_MESSAGE = -1 };
 
 /** The message of this rank that is damaged, and how: bytes that are left, or a bit that flips. */
 static struct {
@@ -132,7 +132,7 @@ static bool try_damage(bool delta, int at, long message, bool cut, size_t where)
 
 static void try_damages(bool delta)
 {
-    static const size_t cuts[] = { 0, 1, 63, 64, 200 };
+    static const size_t cuts[] = { 0, 1, 31, 32, 200 };
     for (int at = 0; at < ranks; at++)
         for (long message = 0, hit = 1; hit && message < 12; message++) {
             hit = 0;

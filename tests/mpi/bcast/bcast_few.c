@@ -45,12 +45,12 @@ static void check_report(MPI_Count count, MPI_Count nnz)
           (long long)report.nnz_in);
     check(report.messages_sent == messages, "expected %lld messages, found %lld", messages,
           (long long)report.messages_sent);
-    check(report.header_bytes_sent == messages * 64, "expected headers of 64 bytes");
+    check(report.header_bytes_sent == messages * 32, "expected headers of 32 bytes");
     bytes = report.bytes_sent;
     MPI_Allreduce(&bytes, &all, 1, MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
     bytes = report.bytes_received;
     MPI_Allreduce(&bytes, &received, 1, MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
-    check(all == received && (all >= 64 * (ranks - 1)), "sent %lld and received %lld bytes", all, received);
+    check(all == received && (all >= 32 * (ranks - 1)), "sent %lld and received %lld bytes", all, received);
     check(report.measured_seconds > 0 && report.predicted_seconds >= 0, "expected times");
 }
 
