@@ -155,6 +155,8 @@ static void describe_field(enum sar_agree_field field, int64_t number, char *tex
         describe_plans(number, text, capacity);
     else if (field == SAR_AGREE_FUNCTION && number >= 0 && number < SAR_FUNCTIONS)
         snprintf(text, capacity, "%s", calls[number]);
+    else if (field == SAR_AGREE_IN_PLACE && number > 1)
+        snprintf(text, capacity, "number %lld of the communicator", (long long)(number >> 1));
     else if (field == SAR_AGREE_IN_PLACE)
         snprintf(text, capacity, "%s", number != 0 ? "MPI_IN_PLACE" : "a buffer");
     else
@@ -165,8 +167,10 @@ static void describe_mismatch(const struct sar_error *error, char *text, size_t 
 {
     char low[64], high[64], left[96], right[96];
     bool number = error->status == SAR_MISMATCHED_BLOCK || error->status == SAR_MISMATCHED_RECVCOUNT;
-    enum sar_agree_field field =
-        number ? SAR_AGREE_COUNT : (enum sar_agree_field)(error->status - SAR_MISMATCHED_CALL);
+    enum sar_agree_field field = number ? SAR_AGREE_COUNT
+                                 : error->status == SAR_MISMATCHED_PLAN
+                                     ? SAR_AGREE_IN_PLACE
+                                     : (enum sar_agree_field)(error->status - SAR_MISMATCHED_CALL);
     describe_field(field, error->low, low, sizeof low);
     describe_field(field, error->high, high, sizeof high);
     snprintf(left, sizeof left, "%s on rank %lld", low, (long long)error->low_rank);

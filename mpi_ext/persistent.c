@@ -61,6 +61,7 @@ static void open_plan(struct sar_comm_state *comm_state, struct sar_call_args *c
     made->args = *call;
     made->args.result.error = (struct sar_error){ .status = SAR_OK };
     made->args.sig.field[SAR_AGREE_FUNCTION] = start_functions[call->sig.collective][call->sig.dense_face];
+    made->args.sig.field[SAR_AGREE_IN_PLACE] += 2 * ((int64_t)made->plan.id + 1);
     sar_call_args_resolve_types(&made->args, &made->plan.policy);
     call->result.error = made->args.result.error;
     if (call->result.error.status != SAR_OK)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from . import _arrays, _coo, _hints, _mpi, _types
+from . import _arrays, _coo, _hints, _mpi, _problems, _refusal, _types
 from ._library import library
 
 _HALVES = ("float16", "bfloat16")
@@ -28,6 +28,20 @@ def _view_new(new: Any, root: int, handle: Any) -> _arrays.Array:
     return _arrays.view(new) if rank.value == root else _arrays.writable_array(new)
 
 
+def _delta_arguments(old: Any, new: Any, root: int, comm: Any) -> tuple[Any, ...]:
+    """The checked arguments of the C function."""
+    handle = _hints.communicator(comm)
+    before = _arrays.view(old) if new is not None else _arrays.writable_array(old)
+    after = before if new is None else _view_new(new, root, handle)
+    if after.type != before.type or after.size != before.size:
+        given, wanted = (f"{array.size} numbers of {array.type}" for array in (after, before))
+        raise TypeError(f"new has {given}, and old {wanted}")
+    if not before.contiguous or not after.contiguous:
+        raise ValueError("the array is not contiguous")
+    old_pointer, count = _mpi.IN_PLACE if new is None else before.pointer, ctypes.c_longlong(before.size)
+    return old_pointer, after.pointer, count, _types.datatype(_bits(before.type)), _root(root), handle
+
+
 def bcast_delta(old: Any, new: Any = None, *, root: int = 0, comm: Any = None) -> Any:
     """Broadcast a new version of an array to ranks that have its old version. Collective over comm; blocks.
 
@@ -46,21 +60,24 @@ def bcast_delta(old: Any, new: Any = None, *, root: int = 0, comm: Any = None) -
         The array with the new version: `new`, or `old` if `new` is None.
 
     Raises:
-        TypeError, ValueError: the arrays differ in type or size, or the root has no new version.
+        TypeError, ValueError: the arrays differ in type or size, or the root has no new version; the other
+            ranks get an Error.
         Error: an argument is wrong, on all ranks; or the old version of this rank is not that of the root.
     """
-    handle = _hints.communicator(comm)
-    before = _arrays.view(old) if new is not None else _arrays.writable_array(old)
-    after = before if new is None else _view_new(new, root, handle)
-    if after.type != before.type or after.size != before.size:
-        given, wanted = (f"{array.size} numbers of {array.type}" for array in (after, before))
-        raise TypeError(f"new has {given}, and old {wanted}")
-    if not before.contiguous or not after.contiguous:
-        raise ValueError("the array is not contiguous")
-    old_pointer = _mpi.IN_PLACE if new is None else before.pointer
-    call = old_pointer, after.pointer, ctypes.c_longlong(before.size), _types.datatype(_bits(before.type))
-    _mpi.check(library.MPIX_Sparse_bcast_delta(*call, _root(root), handle))
+    call = _refusal.prepare(_refusal.refuse_call, comm, _delta_arguments, old, new, root, comm)
+    _problems.check(library.MPIX_Sparse_bcast_delta(*call), "", call[-1])
     return old if new is None else new
+
+
+def _coo_arguments(
+    indices: Any, values: Any, count: int, root: int, comm: Any, reuse: _coo.Result | None
+) -> tuple[_coo.Elements, _coo.Result, tuple[Any, ...]]:
+    """The elements, the result, and the first arguments of the C function."""
+    elements, handle = _coo.elements_of(indices, values), _hints.communicator(comm)
+    indextype = _coo.index_type(elements.index_type)
+    datatype = _types.datatype(_bits(elements.type), max(elements.row, 1))
+    how = indextype, _types.to_integer(count, "count"), datatype, _root(root), handle
+    return elements, _coo.new_result(elements, count, reuse), (*elements.pointers, *how)
 
 
 def bcast_coo(
@@ -88,15 +105,10 @@ def bcast_coo(
         The elements of the root, indices ascending.
 
     Raises:
-        ValueError: the indices and values of this rank do not fit each other.
+        TypeError, ValueError, BufferError: as in allreduce_coo().
         Error: an argument is wrong, on all ranks.
     """
-    elements = _coo.elements_of(indices, values)
-    handle = _hints.communicator(comm)
-    name = _bits(elements.type)
-    types = _coo.index_type(elements.index_type), _types.datatype(name, max(elements.row, 1))
-    result = _coo.new_result(elements, count, reuse)
-    call = *elements.pointers, types[0], _types.to_integer(count, "count"), types[1], _root(root), handle
-    code = library.MPIX_Sparse_bcast_coo(*call, ctypes.byref(result.handle))
-    elements.check(code, handle)
+    given = indices, values, count, root, comm, reuse
+    elements, result, call = _refusal.prepare(_refusal.refuse_call, comm, _coo_arguments, *given)
+    elements.check(library.MPIX_Sparse_bcast_coo(*call, ctypes.byref(result.handle)), call[-1])
     return result

@@ -11,7 +11,7 @@ from typing import Any, Callable
 
 import numpy
 
-from . import _arrays, _hints, _mpi, _problems, _types
+from . import _arrays, _hints, _mpi, _problems, _refusal, _types
 from ._pending import PendingCall, Handle
 from ._library import library
 
@@ -49,7 +49,7 @@ class Elements:
         """Raise the exception of a blocking call that has failed: ValueError if the problem was this rank's,
         else Error."""
         if code != 0 or self.problem:
-            _problems.check(code, _problems.nnz_code, self.problem, comm)
+            _problems.check(code, self.problem, comm)
 
 
 def _find_problem(where: tuple[int, ...], shape: tuple[int, ...], row: int) -> str:
@@ -252,6 +252,13 @@ class CooArguments:
         return *self.elements.pointers, *types, self.comm, ctypes.byref(self.result.handle)
 
 
+def _arguments(
+    indices: Any, values: Any, count: int, op: str, comm: Any, reuse: Result | None
+) -> CooArguments:
+    """The checked arguments of a call."""
+    return CooArguments(elements_of(indices, values), count, op, comm, reuse)
+
+
 @functools.lru_cache(maxsize=None)
 def _kinds(index_name: str, name: str, row: int, op: str) -> tuple[Any, Any, Any, str]:
     """The MPI datatypes of indices and values, the op, and the error if the op is not for the type."""
@@ -288,13 +295,14 @@ def allreduce_coo(
         The result.
 
     Raises:
-        TypeError: an argument is not an array, or its type cannot be reduced. Only on this rank.
-        ValueError: indices and values do not match, or op is not defined for the values' type; the other
-            ranks get an Error. Or count does not fit in 64 bits, only on this rank.
-        BufferError: the arrays of `reuse` are still in use. Only on this rank.
+        TypeError: an argument is not an array, or its type cannot be reduced.
+        ValueError: indices and values do not match, or op is not defined for the values' type, or count does
+            not fit in 64 bits.
+        BufferError: the arrays of `reuse` are still in use. The other ranks get an Error of these three,
+            unless `comm` is wrong.
         Error: arguments are wrong or differ between ranks, or the call failed; on all ranks.
     """
-    call = CooArguments(elements_of(indices, values), count, op, comm, reuse)
+    call = _refusal.prepare(_refusal.refuse_call, comm, _arguments, indices, values, count, op, comm, reuse)
     call.elements.check(library.MPIX_Sparse_allreduce_coo(*call.arguments), call.comm)
     return call.result
 
@@ -307,7 +315,8 @@ def iallreduce_coo(
     Calls on one communicator must be started in the same order on all ranks. Arguments and errors are those
     of allreduce_coo(); wait() raises all errors except those of types.
     """
-    return start(CooArguments(elements_of(indices, values), count, op, comm, reuse))
+    call = _refusal.prepare(_refusal.refuse_start, comm, _arguments, indices, values, count, op, comm, reuse)
+    return start(call)
 
 
 def start(call: CooArguments, make: Callable[..., PendingCall] = PendingCall) -> Handle:

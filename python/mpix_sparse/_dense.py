@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy
 
-from . import _arrays, _hints, _mpi, _scipy, _types
+from . import _arrays, _hints, _mpi, _problems, _refusal, _scipy, _types
 from ._pending import PendingCall, Handle
 from ._library import library
 
@@ -138,15 +138,15 @@ def allreduce(array: Any, op: str = "sum", *, comm: Any = None, out: Any = None,
         out, or the new array; for scipy.sparse a new matrix or array of the same format and shape.
 
     Raises:
-        TypeError, ValueError: an argument is wrong. Only on this rank.
+        TypeError, ValueError: an argument is wrong; the other ranks get an Error, unless `comm` is wrong.
         Error: the call failed, on any rank; the text is the C library's.
     """
     if _scipy.is_sparse(array):
         if out is not None or row != 1:
             raise ValueError("out and row are not for scipy.sparse")
         return _scipy.allreduce(array, op, comm)
-    call = _arguments(array, op, comm, out, row)
-    _mpi.check(library.MPIX_Sparse_allreduce(*call.buffers))
+    call = _refusal.prepare(_refusal.refuse_call, comm, _arguments, array, op, comm, out, row)
+    _problems.check(library.MPIX_Sparse_allreduce(*call.buffers), "", call.buffers[-1])
     return call.finish()
 
 
@@ -156,7 +156,8 @@ def iallreduce(array: Any, op: str = "sum", *, comm: Any = None, out: Any = None
     Calls on one communicator must be started in the same order on all ranks. Not for scipy.sparse. Arguments
     and errors are those of allreduce(); wait() raises the errors that the C library finds.
     """
-    return start(_arguments(array, op, comm, out, row))
+    call = _refusal.prepare(_refusal.refuse_start, comm, _arguments, array, op, comm, out, row)
+    return start(call)
 
 
 def start(call: DirectArguments | DenseArguments) -> Handle:

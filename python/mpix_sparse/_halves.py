@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any, Callable
 
-from . import _arrays, _hints, _mpi, _problems, _scipy, _types
+from . import _arrays, _hints, _mpi, _problems, _refusal, _scipy, _types
 from ._coo import CooArguments, elements_of, Result
 from ._library import library
 from ._pending import Handle, PendingCall
@@ -75,16 +75,16 @@ def reduce_scatter(array: Any, op: str = "sum", *, comm: Any = None, out: Any = 
     Raises:
         ValueError: the ranks cannot share the first dimension, or out has another size; the other ranks get
             an Error.
-        TypeError, ValueError: another argument is wrong. Only on this rank.
+        TypeError, ValueError: another argument is wrong; as for allreduce().
         Error: arguments differ between ranks, or the call failed; on all ranks.
     """
     if _scipy.is_sparse(array):
         if out is not None or row != 1:
             raise ValueError("out and row are not for scipy.sparse")
         return _scipy.reduce_scatter(array, op, comm)
-    call = _PartArguments(array, op, comm, out, row)
+    call = _refusal.prepare(_refusal.refuse_call, comm, _PartArguments, array, op, comm, out, row)
     code = library.MPIX_Sparse_reduce_scatter(*call.buffers)
-    _problems.check(code, _problems.part_code, call.problem, call.comm)
+    _problems.check(code, call.problem, call.comm)
     return call.finish()
 
 
@@ -96,7 +96,7 @@ def ireduce_scatter(
     Calls on one communicator must be started in the same order on all ranks. Not for scipy.sparse. Arguments
     and errors are those of reduce_scatter(); wait() raises the errors that the C library finds.
     """
-    call = _PartArguments(array, op, comm, out, row)
+    call = _refusal.prepare(_refusal.refuse_start, comm, _PartArguments, array, op, comm, out, row)
     pending = PendingCall(call, call.finish, call.problem)
     return pending.begin(library.MPIX_Isparse_reduce_scatter(*call.buffers, ctypes.byref(pending.request)))
 
@@ -171,7 +171,8 @@ def reduce_scatter_coo(
     Raises:
         TypeError, ValueError, BufferError, Error: as in allreduce_coo().
     """
-    how = _scatter_arguments(indices, values, count, block, op, comm, reuse)
+    given = indices, values, count, block, op, comm, reuse
+    how = _refusal.prepare(_refusal.refuse_call, comm, _scatter_arguments, *given)
     return _call(library.MPIX_Sparse_reduce_scatter_coo, *how)
 
 
@@ -189,7 +190,8 @@ def ireduce_scatter_coo(
 
     The rules of iallreduce_coo() apply.
     """
-    how = _scatter_arguments(indices, values, count, block, op, comm, reuse)
+    given = indices, values, count, block, op, comm, reuse
+    how = _refusal.prepare(_refusal.refuse_start, comm, _scatter_arguments, *given)
     return _start(library.MPIX_Isparse_reduce_scatter_coo, *how)
 
 
@@ -211,7 +213,9 @@ def allgather_coo(
         TypeError, ValueError, BufferError: as in allreduce_coo().
         Error: as in allreduce_coo(), or an index occurs twice; on all ranks.
     """
-    return _call(library.MPIX_Sparse_allgather_coo, *_gather_arguments(indices, values, count, comm, reuse))
+    given = indices, values, count, comm, reuse
+    how = _refusal.prepare(_refusal.refuse_call, comm, _gather_arguments, *given)
+    return _call(library.MPIX_Sparse_allgather_coo, *how)
 
 
 def iallgather_coo(
@@ -221,4 +225,6 @@ def iallgather_coo(
 
     The rules of iallreduce_coo() apply.
     """
-    return _start(library.MPIX_Isparse_allgather_coo, *_gather_arguments(indices, values, count, comm, reuse))
+    given = indices, values, count, comm, reuse
+    how = _refusal.prepare(_refusal.refuse_start, comm, _gather_arguments, *given)
+    return _start(library.MPIX_Isparse_allgather_coo, *how)

@@ -55,7 +55,7 @@ class Info(_mpi.Info):
 
     def check(self, code: int, comm: Any) -> None:
         """Raise ValueError if the problem was this rank's, or Error if the call failed."""
-        _problems.check(code, _problems.hint_code, self._problem, comm)
+        _problems.check(code, self._problem, comm)
 
 
 def set_info(comm: Any = None, **hints: Any) -> None:

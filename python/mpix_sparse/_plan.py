@@ -4,10 +4,11 @@ Once the choice of scheme is stable, calls need no agreement messages."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 from typing import Any, Mapping, Sequence
 
-from . import _coo, _counts, _dense, _hints, _mpi, _types
+from . import _coo, _counts, _dense, _hints, _mpi, _refusal, _types
 from ._pending import PendingCall, Handle
 from ._library import library
 
@@ -62,7 +63,8 @@ class Plan(_Plan):
         hints: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
-        self._call = _dense.DenseArguments(array, op, comm, out, row)
+        given = array, op, comm, out, row
+        self._call = _refusal.prepare(_refusal.refuse_call, comm, _dense.DenseArguments, *given)
         made = _hints.Info({**_types.hints(self._call.type), **(hints or {})})
         with made as info:
             plan = ctypes.byref(self.handle)
@@ -112,15 +114,24 @@ class CooPlan(_Plan):
     ) -> None:
         super().__init__()
         self.count, self.row = count, row
-        self.type, self.index_type = _types.name_of(dtype), _types.name_of(index_dtype)
-        handle, (operation, problem) = _hints.communicator(comm), _types.operation_and_problem(op, self.type)
-        indextype, datatype = _coo.index_type(self.index_type), _types.datatype(self.type, row)
-        tensor = indextype, _types.to_integer(count, "count"), datatype, operation, handle
+        self._refused: Handle | None = None  # a call with an error in this rank's arguments
+        given = count, dtype, op, comm, row, index_dtype
+        tensor, problem = _refusal.prepare(_refusal.refuse_call, comm, self._arguments, *given)
         made = _hints.Info({**_types.hints(self.type), **(hints or {})}, problem)
         with made as info:
             code = self._open(*tensor, info, ctypes.byref(self.handle))
-        made.check(code, handle)
-        _counts.register_plan(self.handle, handle)
+        made.check(code, tensor[-1])
+        _counts.register_plan(self.handle, tensor[-1])
+
+    def _arguments(
+        self, count: int, dtype: Any, op: str, comm: Any, row: int, index_dtype: Any
+    ) -> tuple[tuple[Any, ...], str]:
+        """The C arguments indextype, count, datatype, op and comm, and the error if the op is not for the
+        type. Sets the types."""
+        self.type, self.index_type = _types.name_of(dtype), _types.name_of(index_dtype)
+        handle, (operation, problem) = _hints.communicator(comm), _types.operation_and_problem(op, self.type)
+        indextype, datatype = _coo.index_type(self.index_type), _types.datatype(self.type, row)
+        return (indextype, _types.to_integer(count, "count"), datatype, operation, handle), problem
 
     def _open(self, *arguments: Any) -> int:
         """Call the C function that makes the plan, and return its error code."""
@@ -133,15 +144,35 @@ class CooPlan(_Plan):
             indices, values, reuse: as for allreduce_coo(), with the plan's types and row.
 
         Raises:
-            BufferError: the arrays of `reuse` are still in use. Only on this rank.
+            TypeError, ValueError, BufferError: as for allreduce_coo().
             Error: the plan has been freed, or its last call is not complete.
         """
-        return self.start_elements(_coo.elements_of(indices, values), reuse)
+        if self._refused is not None:
+            with contextlib.suppress(ValueError):
+                self._refused.wait()
+            self._refused = None
+        given = indices, values, reuse
+        return self._begin(*_refusal.prepare(self._refuse, None, self._elements, *given))
+
+    def _elements(
+        self, indices: Any, values: Any, reuse: _coo.Result | None
+    ) -> tuple[_coo.Elements, _coo.Result]:
+        elements = _coo.elements_of(indices, values)
+        return elements, _coo.new_result(elements, self.count, reuse)
+
+    def _refuse(self, error: Exception, _: Any) -> None:
+        """Start a call that fails on all ranks. The next start() waits for it."""
+        row_shape = (self.row,) * (self.row > 1)
+        elements = _coo.DirectElements(0, 0, 0, self.type, row_shape, None, self.index_type)
+        elements.problem = str(error)
+        self._refused = self.start_elements(elements)
 
     def start_elements(self, elements: _coo.Elements, reuse: _coo.Result | None = None) -> Handle:
         """Start a call with elements, whose problem is an exception on all ranks."""
+        return self._begin(elements, _coo.new_result(elements, self.count, reuse))
+
+    def _begin(self, elements: _coo.Elements, result: _coo.Result) -> Handle:
         elements.problem = elements.problem or self._find_problem(elements)
-        result = _coo.new_result(elements, self.count, reuse)
         pending = PendingCall((self, elements, result), lambda: result, elements.problem)
         outputs = ctypes.byref(result.handle), ctypes.byref(pending.request)
         return pending.begin(library.MPIX_Sparse_plan_start_coo(self.handle, *elements.pointers, *outputs))

@@ -82,12 +82,17 @@ def error_of(code: int) -> Error:
     return Error(sentence, code)
 
 
-def check(code: int, refusal: Callable[[], int], problem: str, comm: Any) -> None:
+def exchange(code: int, problem: str, comm: Any) -> list[str]:
+    """The problem of each rank after a call that has failed; nothing if it failed for another reason.
+    Collective."""
+    return _gather(problem, comm) if code in (nnz_code(), part_code(), hint_code()) else []
+
+
+def check(code: int, problem: str, comm: Any) -> None:
     """Raise the exception of a blocking collective call that has failed; nothing if it has not.
 
     Args:
         code: the error code of the call.
-        refusal: returns the code with which all ranks refuse the call of a rank with a problem.
         problem: the error in this rank's arguments; empty if there is none.
         comm: the communicator of the call.
 
@@ -98,7 +103,7 @@ def check(code: int, refusal: Callable[[], int], problem: str, comm: Any) -> Non
     if code == 0 and not problem:
         return
     sentence = _mpi.error_string(code)  # MPI keeps the last text of a code
-    theirs = _gather(problem, comm) if code == refusal() else []
+    theirs = exchange(code, problem, comm)
     if problem:
         raise ValueError(problem)
     for rank, text in enumerate(theirs):

@@ -69,6 +69,7 @@
     X(MISMATCHED_BLOCK, "argument block differs between ranks: %s and %s")                          \
     X(MISMATCHED_RECVCOUNT, "argument recvcount differs between ranks: %s and %s")                  \
     X(MISMATCHED_ROOT, "argument root differs between ranks: %s and %s")                            \
+    X(MISMATCHED_PLAN, "ranks start different plans: %s and %s")                                    \
     X(MISMATCHED_LABEL, "the label of the call differs between ranks: %s and %s")
 
 enum sar_status {

@@ -20,7 +20,8 @@ enum sar_agree_field {
     SAR_AGREE_COUNT,
     SAR_AGREE_DATATYPE,
     SAR_AGREE_OP,
-    SAR_AGREE_IN_PLACE,
+    SAR_AGREE_IN_PLACE, /**< 1: sendbuf is MPI_IN_PLACE; plus 2 k for a start of the k-th plan of the
+                         * communicator */
     SAR_AGREE_FIELDS
 };
 

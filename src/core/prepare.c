@@ -163,7 +163,8 @@ struct sar_agree_msg sar_active_call_agree_msg(const struct sar_active_call *op)
 
 /* Returns the error of a field that differs, by the name that the argument has in the function. Three
  * arguments share a field. Labels have 31 bits, and fusions more (core/persistent.h). */
-static enum sar_status mismatch_of(int field, int64_t max, const struct sar_call_sig *sig)
+static enum sar_status mismatch_of(int field, const struct sar_agree_range *found,
+                                   const struct sar_call_sig *sig)
 {
     static const enum sar_status mismatch[SAR_AGREE_FIELDS] = {
         SAR_MISMATCHED_CALL,     SAR_MISMATCHED_PLANS, SAR_MISMATCHED_COUNT,
@@ -174,7 +175,9 @@ static enum sar_status mismatch_of(int field, int64_t max, const struct sar_call
         return SAR_MISMATCHED_BLOCK;
     if (field == SAR_AGREE_COUNT && scatters && sig->dense_face)
         return SAR_MISMATCHED_RECVCOUNT;
-    return field == SAR_AGREE_LABEL && max <= INT32_MAX ? SAR_MISMATCHED_LABEL : mismatch[field];
+    if (field == SAR_AGREE_IN_PLACE && found->min >> 1 != found->max >> 1)
+        return SAR_MISMATCHED_PLAN;
+    return field == SAR_AGREE_LABEL && found->max <= INT32_MAX ? SAR_MISMATCHED_LABEL : mismatch[field];
 }
 
 /* Errors of arguments go first. Then the first field that differs counts: the fields are in an order in which
@@ -190,7 +193,7 @@ struct sar_error sar_error_resolve(const struct sar_agree_msg *all, const struct
             all->field[i].min == all->field[i].max)
             continue;
         error = (struct sar_error){ .agreed = true,
-                                    .status = mismatch_of(i, all->field[i].max, sig),
+                                    .status = mismatch_of(i, &all->field[i], sig),
                                     .low = all->field[i].min,
                                     .high = all->field[i].max,
                                     .low_rank = all->field[i].min_rank,

@@ -82,6 +82,57 @@ class Errors(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "op 'bor' is not for float32; sum, max, min, prod are"):
             mpix_sparse.allreduce_coo(INDICES, VALUES, 100, "bor")
 
+    def test_unknown_op(self):
+        """Test an op, arrays and a count that no call takes: an exception on all ranks, of every function."""
+        m, op, like = mpix_sparse, ("sum", "summ"), VALUES.astype
+        calls = {
+            "op is 'summ'; it must be one of": [
+                lambda here: m.allreduce(VALUES, op[here]),
+                lambda here: m.allreduce_coo(INDICES, VALUES, 100, op[here]),
+                lambda here: m.reduce_scatter(numpy.ones(SIZE), op[here]),
+                lambda here: m.reduce_scatter_coo(INDICES, VALUES, 100, 1, op[here]),
+                lambda here: m.Plan(VALUES, op[here]),
+                lambda here: m.CooPlan(100, "float32", op[here]),
+            ],
+            "out holds float64 and the array float32": [
+                lambda here: m.allreduce(VALUES, out=like("float64" if here else "float32")),
+                lambda here: m.Plan(VALUES, out=like("float64" if here else "float32")),
+            ],
+            "out has 4 numbers and the array 3": [
+                lambda here: m.allreduce(VALUES, out=numpy.ones(3 + here, "float32")),
+            ],
+            "count": [
+                lambda here: m.allreduce_coo(INDICES, VALUES, "x" if here else 100),
+                lambda here: m.allgather_coo([RANK], VALUES[:1], "x" if here else 100),
+                lambda here: m.bcast_coo(INDICES, VALUES, "x" if here else 100),
+            ],
+            "old": [lambda here: m.bcast_delta(VALUES.copy(), numpy.zeros(3 + here, "float32"))],
+        }
+        for text, functions in calls.items():
+            for function in functions:
+                self.fails((TypeError, ValueError), text, function)
+
+    def test_unknown_op_in_flight(self):
+        for function, more in (
+            (mpix_sparse.iallreduce, (VALUES,)),
+            (mpix_sparse.iallreduce_coo, (INDICES, VALUES, 100)),
+            (mpix_sparse.ireduce_scatter, (numpy.ones(SIZE),)),
+            (mpix_sparse.ireduce_scatter_coo, (INDICES, VALUES, 100, 1)),
+        ):
+            call = lambda here, of=function, how=more: of(*how, "summ" if here else "sum").wait()  # noqa: E731
+            self.fails(ValueError, "op is 'summ'; it must be", call, "nnz is -1, .*; the exception of that")
+
+    def test_start_of_plan(self):
+        """Test a start with values that no plan takes; then the plan works. Also a plan that is steady."""
+        plan = mpix_sparse.CooPlan(100, "float32")
+        for before in 0, 30:
+            for _ in range(before):
+                plan.start(INDICES, VALUES).wait()
+            call = lambda here: plan.start(INDICES, ["a"] if here else VALUES).wait()  # noqa: E731
+            others = "nnz is -1, .*; the exception of|another rank could not carry out"
+            self.fails((TypeError, ValueError), "", call, others)
+            self.assertEqual(plan.start(INDICES, VALUES).wait().nnz, 3)
+
     def test_mismatch(self):
         if SIZE == 1:
             self.skipTest("takes two ranks")

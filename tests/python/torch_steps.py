@@ -3,6 +3,7 @@
 alone."""
 
 import copy
+import unittest
 import unittest.mock
 import weakref
 
@@ -154,9 +155,43 @@ class Steps(Trained):
         hvd.DistributedOptimizer(torch.optim.SGD(make_model().parameters(), lr=0.5))
         for each in (number, number + 2):
             word = unittest.mock.Mock(wait=lambda each=each: 2 * each + 1)
-            with unittest.mock.patch("mpix_sparse.torch._join._max_over_ranks", return_value=word):
+            with unittest.mock.patch("mpix_sparse.torch._join.StepCode", return_value=word):
                 with self.assertRaisesRegex(RuntimeError, f"DistributedOptimizer {each}, which this rank"):
                     hvd.join()
+
+    @unittest.skipIf(SIZE == 1, "one rank has no other")
+    def test_steps_of_different_optimizers(self):
+        """One rank makes the steps of two optimizers in another order: an error on all ranks, in the first
+        steps, and when plans are steady."""
+        for before in (0, 1, 30):
+            for sparse in (False, True):
+                self.steps_in_other_order(before, sparse, list(range(SIZE)))
+
+    @unittest.skipIf(SIZE < 3, "no set has two ranks of more")
+    def test_steps_of_different_optimizers_of_some_ranks(self):
+        ranks = [SIZE - 2, SIZE - 1]
+        process_set = hvd.add_process_set(ranks)
+        if RANK in ranks:
+            self.steps_in_other_order(30, False, ranks, process_set=process_set)
+        hvd.barrier()
+        hvd.remove_process_set(process_set)
+
+    def steps_in_other_order(self, before, sparse, ranks, **how):
+        models = [make_model(sparse), make_model(sparse)]
+        bases = [torch.optim.SGD(model.parameters(), lr=0.5) for model in models]
+        optimizers = [hvd.DistributedOptimizer(base, **how) for base in bases]
+        low, high = (optimizer._reducer._number for optimizer in optimizers)
+
+        def step(i, number):
+            optimizers[i].zero_grad()
+            loss_of(models[i], number, RANK).backward()
+            optimizers[i].step()
+
+        for number in range(before):
+            step(0, number)
+            step(1, number)
+        with self.assertRaisesRegex(mpix_sparse.Error, f"of DistributedOptimizer {low}, .* of {high}$"):
+            step(RANK == ranks[-1], before)
 
 
 if __name__ == "__main__":

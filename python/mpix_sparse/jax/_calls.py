@@ -208,7 +208,7 @@ def _allreduce_coo(
     rest = prepared.datatype, prepared.op, comm, ctypes.byref(prepared.result)
     code = library.MPIX_Sparse_allreduce_coo(*elements, *numbers, *rest)
     try:
-        _problems.check(code, _problems.nnz_code, text, comm)
+        _problems.check(code, text, comm)
     except ValueError:
         assert problem is not None
         raise problem from None

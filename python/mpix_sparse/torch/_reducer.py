@@ -208,7 +208,8 @@ class Reducer:
         self._new = False  # this rank may have gradients that synchronize() has not reduced
         self.seconds = 0.0  # spent in ready() and synchronize()
         self._process_set = set_of(process_set)
-        self._number = register(self) if self._process_set is global_process_set else 0
+        is_of_all = self._process_set is global_process_set
+        self._number = register(self, () if is_of_all else tuple(self._process_set.ranks))
 
     @property
     def ranks(self) -> World:

@@ -221,6 +221,41 @@ static void try_mismatches(MPI_Comm comm)
     check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
 }
 
+enum { DENSE, COO, REDUCE_SCATTER, ALLGATHER, KINDS };
+
+static int init(int kind, const float *in, float *out, MPI_Comm comm, MPIX_Sparse_plan *plan)
+{
+    switch (kind) {
+    case DENSE: return MPIX_Sparse_allreduce_init(in, out, 4, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, plan);
+    case COO:
+        return MPIX_Sparse_allreduce_coo_init(MPI_INT32_T, 4, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, plan);
+    case REDUCE_SCATTER:
+        return MPIX_Sparse_reduce_scatter_coo_init(MPI_INT32_T, 4, 1, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL,
+                                                   plan);
+    default: return MPIX_Sparse_allgather_coo_init(MPI_INT32_T, 4, MPI_FLOAT, comm, MPI_INFO_NULL, plan);
+    }
+}
+
+/* The last rank starts the other of two plans with equal arguments. */
+static void try_crossed_plans(MPI_Comm comm)
+{
+    MPI_Request request;
+    MPIX_Sparse_plan plans[2], *started = &plans[rank == ranks - 1];
+    MPIX_Sparse_result result;
+    float in[4] = { 0 }, out[4];
+    for (int kind = DENSE; kind < KINDS; kind++) {
+        check_case("two plans of kind %d, started in different orders", kind);
+        for (int i = 0; i < 2; i++)
+            check_success(init(kind, in, out, comm, &plans[i]), "init");
+        check_success(kind == DENSE ? MPIX_Sparse_plan_start(*started, &request)
+                                    : MPIX_Sparse_plan_start_coo(*started, NULL, NULL, 0, &result, &request),
+                      "start");
+        check_error(MPI_Wait(&request, MPI_STATUS_IGNORE), "ranks start different plans: number", ranks - 1);
+        for (int i = 0; i < 2; i++)
+            check_success(MPIX_Sparse_plan_free(&plans[i]), "MPIX_Sparse_plan_free");
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const char *const schemes[] = { EVERY_SPARSE_SCHEME, "dense", "auto" };
@@ -243,8 +278,10 @@ int main(int argc, char **argv)
     try_many(comm);
     try_steady_errors(comm);
     try_misuse(comm);
-    if (ranks > 1)
+    if (ranks > 1) {
         try_mismatches(comm);
+        try_crossed_plans(comm);
+    }
     MPI_Comm_free(&comm);
     return check_end("plans");
 }
