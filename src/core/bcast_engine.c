@@ -2,10 +2,10 @@
 /* All pieces but the last have equally many slots, so that every rank knows the slots of each piece. Their
  * number, and the number k of trees, follow from the agreed elements of the root:
  *
- *     time of s bytes a piece = bytes beta + (bytes / s) (overhead + header beta)
+ *     time of s bytes a piece = bytes beta + (bytes / s) (overhead + PIECE_COST beta)
  *                             + log_k(nodes) (alpha + k (overhead + s beta))
  *
- * is least where s is the root of bytes (overhead + header beta) / (log_k(nodes) k beta). Each piece goes
+ * is least where s is the root of bytes (overhead + PIECE_COST beta) / (log_k(nodes) k beta). Each piece goes
  * in the format that takes the fewest bytes, unless a setting names one. */
 
 #include "core/bcast_engine.h"
@@ -22,6 +22,8 @@ enum {
     MEMORY_MAX = 32 << 20, /* bytes of all pieces that a rank holds, if a piece of one slot allows */
     SLOTS_MIN = 8 * SAR_BCAST_TREES_MAX, /* pieces that they have room for */
     SLOT_UNIT = 64,                      /* pieces begin at multiples of so many slots */
+    PIECE_COST = 64,                     /* bytes of a piece on a link without its payload: its header, and
+                                          * as much for MPI's own */
     WINDOW_DEFAULT = 4,                  /* where the time of a byte is unknown */
     PRESENCE_SLACK = 64,                 /* bytes */
     ELEMENT_BYTES_MAX = 1 << 30          /* so that a piece fits the int of MPI */
@@ -120,7 +122,7 @@ struct candidate {
 static struct candidate price(const struct sar_bcast *b, double bytes, int trees)
 {
     const struct sar_machine *m = &b->comm_state->settings.machine;
-    double each = m->overhead + SAR_PIECE_HEADER_BYTES * m->beta;
+    double each = m->overhead + PIECE_COST * m->beta;
     double depth = fmax(sar_bcast_tree_depth(b->comm_state->comm.nodes.n, trees), 1);
     double s = sqrt(bytes * each / (depth * trees * m->beta));
     s = fmax(s, m->alpha / m->beta / (SAR_PIPELINE_WINDOW / 2 - 1)); /* the largest window fills the link */
