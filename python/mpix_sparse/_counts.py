@@ -7,10 +7,12 @@ ones that count. Calls on communicators that are not registered are not counted.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import hashlib
 import threading
 from collections import Counter
-from typing import Any, Callable
+from typing import Any, Callable, Iterator, Sequence
 
 from . import _mpi
 from ._library import library
@@ -46,8 +48,11 @@ class Counts:
 
 # The positions of the communicator among the arguments of blocking functions, whose calls are complete when
 # they return, and of those that return a request. The C library's functions on one communicator form one
-# sequence of calls. Those of MPI are a sequence for each function, since ranks may be in different ones.
+# sequence of calls. Those of MPI are a sequence for each function, since ranks may be in different ones; so is
+# MPIX_Sparse_comm_set_info.
+_SET_INFO = "MPIX_Sparse_comm_set_info"
 _BLOCKING = {
+    _SET_INFO: 0,
     "MPIX_Sparse_allreduce": 5,
     "MPIX_Sparse_allreduce_coo": 7,
     "MPIX_Sparse_allreduce_init": 5,
@@ -66,6 +71,9 @@ _BLOCKING = {
     "MPI_Allreduce": 5,
     "MPI_Barrier": 0,
     "MPI_Bcast": 4,
+    "MPI_Comm_dup": 0,
+    "MPI_Comm_split": 0,
+    "MPI_Comm_split_type": 0,
 }
 _NONBLOCKING = {
     "MPIX_Isparse_allreduce": 5,
@@ -92,7 +100,7 @@ _thread = threading.get_ident
 _Table = dict[int, Counts]  # by handle of a communicator
 
 _tables: dict[str, _Table] = {}  # by kind
-_messages: dict[tuple[int, int, int, int], Counts] = {}  # by communicator, source, target and tag
+_parts: dict[tuple[Any, ...], Counts] = {}  # of calls of some ranks, by communicator, and what tells them apart
 _plans: dict[int, Counts] = {}  # by handle of a plan
 _ranks: dict[int, tuple[str, int]] = {}  # name and own rank of a communicator, by its handle
 _made: Counter[str] = Counter()  # number of registered communicators, by label and ranks
@@ -162,6 +170,37 @@ def _nonblocking(function: Callable[..., int], position: int, table: _Table) -> 
     return call
 
 
+def _of_part(comm: int, name: str, size: int) -> Counts:
+    """The calls with a name of some ranks of a communicator, by its handle."""
+    if (comm, name) not in _parts:
+        _parts[comm, name] = Counts(name, size)
+    return _parts[comm, name]
+
+
+@contextlib.contextmanager
+def part_call(comm: Any, ranks: Sequence[int], what: str) -> Iterator[None]:
+    """A blocking call of some ranks of a communicator; `what` tells calls of the same ranks apart."""
+    if comm.value not in _ranks:
+        yield
+        return
+    counts = _of_part(comm.value, f"{_ranks[comm.value][0]} {sorted(ranks)} {what}", len(ranks))
+    counts.started = counts.blocking = counts.started + 1
+    yield
+    counts.blocking = 0
+
+
+def expect_message(comm: Any) -> Callable[[], None]:
+    """Count a receive from any rank, until the returned function is called. It cannot complete while all other
+    ranks wait: a message that they have sent would have been found."""
+    name, own = _ranks.get(comm.value, ("", 0))
+    if not name:
+        return lambda: None
+    counts = _of_part(comm.value, f"{name} any>{own}", 2)
+    counts.started += 1
+    counts.in_flight[counts.started] = _CALL
+    return functools.partial(counts.end, counts.started)
+
+
 def _message(function: Callable[..., int], is_send: bool) -> Callable[..., int]:
     """MPI_Isend or MPI_Irecv: calls of two ranks."""
 
@@ -171,10 +210,7 @@ def _message(function: Callable[..., int], is_send: bool) -> Callable[..., int]:
         if not name:
             return function(*arguments)
         source, target = (own, rank) if is_send else (rank, own)
-        key = comm, source, target, tag
-        if key not in _messages:
-            _messages[key] = Counts(f"{name} {source}>{target} {tag}", 2)
-        _give(_messages[key])
+        _give(_of_part(comm, f"{name} {source}>{target} {tag}", 2))
         return _drop(function(*arguments))
 
     return call
@@ -213,7 +249,7 @@ def _replace(name: str, made: Callable[..., Callable[..., int]], *how: Any) -> N
 def _replace_all() -> None:
     for positions, made in ((_BLOCKING, _blocking), (_NONBLOCKING, _nonblocking)):
         for name, position in positions.items():
-            kind = _LIBRARY if name.startswith(_LIBRARY) else name
+            kind = _LIBRARY if name.startswith(_LIBRARY) and name != _SET_INFO else name
             _replace(name, made, position, _tables.setdefault(kind, {}))
     _replace("MPI_Isend", _message, True)
     _replace("MPI_Irecv", _message, False)
@@ -249,8 +285,8 @@ def unregister(comm: Any) -> None:
     _ranks.pop(comm.value, None)
     for table in _tables.values():
         table.pop(comm.value, None)
-    for key in [key for key in _messages if key[0] == comm.value]:
-        del _messages[key]
+    for key in [key for key in _parts if key[0] == comm.value]:
+        del _parts[key]
 
 
 def is_registered(comm: Any) -> bool:
@@ -272,7 +308,7 @@ def unregister_plan(plan: Any) -> None:
 
 def _used() -> list[Counts]:
     """All counts with calls. Called in any thread."""
-    tables = [list(table.values()) for table in [*_tables.values(), _messages]]
+    tables = [list(table.values()) for table in [*_tables.values(), _parts]]
     return [counts for table in tables for counts in table if counts.started]
 
 

@@ -12,18 +12,22 @@ import threading
 from typing import Any, Iterator
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_OWN = "mpix_sparse"  # first word of the names of this package's threads
-_CALLBACKS = f"{_OWN} callbacks"  # of those that run functions of the program
+OWN = "mpix_sparse"  # first word of the names of this package's threads
+_CALLBACKS = f"{OWN} callbacks"  # of those that run functions of the program
 _WRAPPER = "_collective.py"  # its function is the outermost one of many calls
 _DECORATORS = tuple(f"{os.sep}{name}.py" for name in ("contextlib", "functools", "c10d_logger"))
 _LIBRARIES = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib")})
 
 # Functions that wait for a call, and those that they call again and again, by file and name.
-_WAITS = {("_counts.py", "blocking_call"), ("_pending.py", "wait"), ("_deferred.py", "wait")}
+_WAITS = {
+    *(("_counts.py", "blocking_call"), ("_world.py", "_create"), ("_backend.py", "_compare_offers")),
+    *((f"_{module}.py", "wait") for module in ("pending", "deferred", "probe")),
+}
 _POLLS = {
     *(("_pending.py", name) for name in ("done", "test", "test_others")),
     *(("_deferred.py", name) for name in ("advance", "advance_first", "done")),
     *(("_work.py", name) for name in ("done", "<listcomp>")),
+    *(("_probe.py", name) for name in ("done", "find_message")),
 }
 
 _bounded = 0  # waits with a time limit
@@ -105,7 +109,7 @@ class Activity:
     def __init__(self) -> None:
         frames = sys._current_frames()
         frames.pop(threading.get_ident(), None)
-        own = {each.ident: each.name for each in threading.enumerate() if each.name.startswith(_OWN)}
+        own = {each.ident: each.name for each in threading.enumerate() if each.name.startswith(OWN)}
         calling = {i for i, frame in frames.items() if _depth(frame) > (i in own)}
         self.is_in_call = bool(calling)
         busy = any(

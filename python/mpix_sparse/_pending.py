@@ -11,10 +11,11 @@ import time
 import warnings
 from typing import Any, Callable, Sequence
 
-from . import _counts, _mpi, _problems
+from . import _counts, _frames, _mpi, _problems
 from ._library import library
 
 SPINS = 1000  # tests of a call before wait() sleeps between tests
+polls = 0  # tests of all calls that threads of the program have made, in waits too
 OTHERS_EVERY = 20  # tests of a call before wait() tests all others too
 
 
@@ -117,6 +118,8 @@ class PendingCall:
     def test_others(self) -> None:
         """Make progress on all other calls. A test of one of MPI's own calls makes none on the library's,
         which another rank may wait for."""
+        global polls
+        polls += not threading.current_thread().name.startswith(_frames.OWN)
         for pending in list(_pending_calls):
             if pending is not self:
                 pending.test()

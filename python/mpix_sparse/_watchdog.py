@@ -10,7 +10,8 @@ not ended what they do, until one of them goes on. Rank 0 aborts all ranks if
   the next line holds, or the limit is UNCLEAR_LIMIT_SECONDS;
 - all ranks wait or have ended, and no call in flight has been started by all of its ranks (_counts.py).
   Ranks have waited for LIMIT_SECONDS if one has ended, for DEADLOCK_SECONDS if not. Two rounds of answers are
-  equal, so that all answers hold at one time.
+  equal, so that all answers hold at one time. If one has ended, another that tests a call again and again
+  waits as well, after POLL_LIMIT_SECONDS.
 
 A rank that computes, such as one that still writes a file, does not wait, so the job goes on.
 
@@ -37,6 +38,7 @@ from ._library import address, library
 LIMIT_SECONDS = 2.0
 DEADLOCK_SECONDS = 3.0  # if no rank has ended
 UNCLEAR_LIMIT_SECONDS = 30.0  # if other threads or communicators may complete what the ranks wait for
+POLL_LIMIT_SECONDS = 4.0  # if programs test calls, rather than wait for them
 IDLE_SECONDS = 0.25
 ACTIVE_SECONDS = 0.05  # between two looks for messages after a rank has ended, or waits for long
 ROUND_SECONDS = 0.25  # from one question of rank 0 to the next
@@ -67,6 +69,7 @@ class _Answer(NamedTuple):
     Attributes:
         waited: seconds in one call; 0 if it waits in none.
         is_sure: it starts no calls until a call in flight completes.
+        polls: it waits, and the program tests a call again and again, at least.
         uses_parts: it has communicators of some ranks only.
         completed: number of calls that have completed.
         text: its call, and where that is in the program.
@@ -75,6 +78,7 @@ class _Answer(NamedTuple):
 
     waited: float
     is_sure: bool
+    polls: bool
     uses_parts: bool
     completed: int
     text: str
@@ -82,7 +86,8 @@ class _Answer(NamedTuple):
 
     def is_equal(self, other: _Answer) -> bool:
         """True if the rank has done nothing between two answers."""
-        return self._replace(waited=other.waited) == other
+        same = self.uses_parts, self.completed, self.calls
+        return same == (other.uses_parts, other.completed, other.calls) and self.is_sure == other.is_sure
 
 
 class _WaitTimer:
@@ -94,16 +99,23 @@ class _WaitTimer:
     def restart(self) -> None:
         """Forget earlier samples."""
         self._seen, self._since, self._activity = (-1, -1), 0.0, None
+        self._polls, self._polled = _pending.polls, False
 
     def update(self) -> None:
         """Sample all threads."""
         self._activity, seen = _frames.Activity(), (_mpi.calls_completed, _counts.total())
-        if self._seen != seen or not self._activity.is_in_call:
+        self._polled, self._polls = self._polls != _pending.polls, _pending.polls
+        if self._seen != seen or not self._waits():
             self._seen, self._since = seen, time.monotonic()
 
+    def _waits(self) -> bool:
+        """True if the last sample was in a call, or calls have been tested since the one before."""
+        return self._activity is not None and (self._activity.is_in_call or self._polled)
+
     def seconds(self) -> float:
-        """The time for which all samples were in calls, and no call has started or completed."""
-        return time.monotonic() - self._since if self._activity and self._activity.is_in_call else 0.0
+        """The time for which all samples were in calls or between tests of them, and no call has started or
+        completed."""
+        return time.monotonic() - self._since if self._waits() else 0.0
 
     def answer(self) -> _Answer:
         """What this rank does."""
@@ -113,6 +125,7 @@ class _WaitTimer:
         return _Answer(
             self.seconds(),
             activity.surely_waits,
+            self._polled,
             _mpi.uses_parts,
             _mpi.calls_completed,
             activity.text,
@@ -221,7 +234,8 @@ class _Watchdog:
         """Abort all ranks if none can go on."""
         answers = self._answers
         waited = min((each.waited for each in answers.values()), default=0.0)
-        if waited < (LIMIT_SECONDS if self._ended else DEADLOCK_SECONDS):
+        limit = LIMIT_SECONDS if self._ended else DEADLOCK_SECONDS
+        if waited < (limit if all(each.is_sure for each in answers.values()) else POLL_LIMIT_SECONDS):
             return
         is_clear = all(each.is_sure and not each.uses_parts for each in answers.values())
         is_late = is_clear or waited >= UNCLEAR_LIMIT_SECONDS
@@ -233,7 +247,7 @@ class _Watchdog:
         answers, last = self._answers, self._last
         states = {**self._ended, **{rank: each.calls for rank, each in answers.items()}}
         return (
-            all(each.is_sure for each in answers.values())
+            all(each.is_sure or self._ended and each.polls for each in answers.values())
             and all(rank in last and each.is_equal(last[rank]) for rank, each in answers.items())
             and None not in states.values()
             and _counts.is_deadlock(states, set(answers))

@@ -119,7 +119,10 @@ class Errors(unittest.TestCase):
             (mpix_sparse.ireduce_scatter, (numpy.ones(SIZE),)),
             (mpix_sparse.ireduce_scatter_coo, (INDICES, VALUES, 100, 1)),
         ):
-            call = lambda here, of=function, how=more: of(*how, "summ" if here else "sum").wait()  # noqa: E731
+
+            def call(here, of=function, how=more):
+                return of(*how, "summ" if here else "sum").wait()
+
             self.fails(ValueError, "op is 'summ'; it must be", call, "nnz is -1, .*; the exception of that")
 
     def test_start_of_plan(self):

@@ -14,7 +14,7 @@ from typing import Any, Iterator, Sequence
 import torch
 import torch.distributed as dist
 
-from .. import _pending, _mpi
+from .. import _counts, _pending, _mpi
 from . import _callbacks, _collectives, _exchange, _probe, _reduce_pieces
 from ._agree import agree, describe, refuse, text_and_label
 from ._allreduce import start_allreduce
@@ -388,7 +388,8 @@ def _compare_offers(options: Any, ranks: tuple[int, ...], number: int, offer: in
     store.set(f"seen {number} {rank}", "")
     if problem:
         raise ValueError(f"backend {NAME}: {problem}")
-    store.wait([f"seen {number} {other}" for other in range(size)])
+    with _counts.part_call(_mpi.WORLD, ranks or range(size), "new_group"):
+        store.wait([f"seen {number} {other}" for other in range(size)])
     if store.add(f"wrong {number}", 0) > 0:
         raise ValueError(f"backend {NAME}: ranks of torch.distributed and of MPI differ on another rank")
     return offer > 0 and store.add(f"offer {number} {offer}", 0) == size

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from .. import _mpi
+from .. import _counts, _mpi
 from .._library import library
 from ._work import Work
 from ._collectives import receive, refuse_tag, send
@@ -27,7 +27,8 @@ def find_message(source: int, tag: int, comm: Any) -> int:
     """The rank that has sent a message with a tag; -1 if there is none yet. Never waits."""
     flag, status = ctypes.c_int(), (ctypes.c_int * STATUS_INTEGERS)()
     where = ctypes.c_int(source), ctypes.c_int(tag), comm
-    _mpi.check(library.MPI_Iprobe(*where, ctypes.byref(flag), status))
+    if code := library.MPI_Iprobe(*where, ctypes.byref(flag), status):
+        _mpi.check(code)  # counts as a call that is complete
     return status[_mpi.STATUS_SOURCE] if flag.value else -1
 
 
@@ -44,6 +45,7 @@ class AnySource(Work):
         self.source, self._arguments = -1, (tensor, tag, comm, types)
         self.orders = frozenset()
         self._receive: Work | None = None
+        self._end_wait = _counts.expect_message(comm)
 
     def done(self) -> bool:
         """True if the message has been received. Makes progress on all calls in flight."""
@@ -52,6 +54,7 @@ class AnySource(Work):
                 tensor, tag, comm, types = self._arguments
                 self.source = find_message(_mpi.ANY_SOURCE, tag, comm)
                 if self.source >= 0:
+                    self._end_wait()
                     self._receive = receive(tensor, self.source, tag, comm, types)
         return self._receive is not None and self._receive.done()
 

@@ -9,7 +9,7 @@ from typing import Any, Sequence
 
 import torch
 
-from .. import Report, _pending, _hints, _inquiry, _mpi
+from .. import Report, _counts, _pending, _hints, _inquiry, _mpi
 from .._duplicates import Duplicates, duplicate
 from .._library import library
 
@@ -109,7 +109,8 @@ def _create(parent: Any, ranks: Sequence[int], tag: int = 0) -> Any:
     numbers = (ctypes.c_int * len(ranks))(*ranks)
     _mpi.check(library.MPI_Comm_group(parent, ctypes.byref(everyone)))
     _mpi.check(library.MPI_Group_incl(everyone, ctypes.c_int(len(ranks)), numbers, ctypes.byref(some)))
-    _mpi.check(library.MPI_Comm_create_group(parent, some, ctypes.c_int(tag), ctypes.byref(comm)))
+    with _counts.part_call(parent, ranks, f"create {tag}"):
+        _mpi.check(library.MPI_Comm_create_group(parent, some, ctypes.c_int(tag), ctypes.byref(comm)))
     # MPICH sets a handler that aborts, not the parent's.
     _mpi.check(library.MPI_Comm_set_errhandler(comm, _mpi.constant("ERRORS_RETURN")))
     for group in (everyone, some):
