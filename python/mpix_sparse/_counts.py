@@ -48,8 +48,8 @@ class Counts:
 
 # The positions of the communicator among the arguments of blocking functions, whose calls are complete when
 # they return, and of those that return a request. The C library's functions on one communicator form one
-# sequence of calls. Those of MPI are a sequence for each function, since ranks may be in different ones; so is
-# MPIX_Sparse_comm_set_info.
+# sequence of calls. Those of MPI are a sequence for each function, since ranks may be in different ones; so
+# is MPIX_Sparse_comm_set_info.
 _SET_INFO = "MPIX_Sparse_comm_set_info"
 _BLOCKING = {
     _SET_INFO: 0,
@@ -100,7 +100,7 @@ _thread = threading.get_ident
 _Table = dict[int, Counts]  # by handle of a communicator
 
 _tables: dict[str, _Table] = {}  # by kind
-_parts: dict[tuple[Any, ...], Counts] = {}  # of calls of some ranks, by communicator, and what tells them apart
+_parts: dict[tuple[int, str], Counts] = {}  # of calls of some ranks, by communicator and name
 _plans: dict[int, Counts] = {}  # by handle of a plan
 _ranks: dict[int, tuple[str, int]] = {}  # name and own rank of a communicator, by its handle
 _made: Counter[str] = Counter()  # number of registered communicators, by label and ranks
@@ -190,8 +190,8 @@ def part_call(comm: Any, ranks: Sequence[int], what: str) -> Iterator[None]:
 
 
 def expect_message(comm: Any) -> Callable[[], None]:
-    """Count a receive from any rank, until the returned function is called. It cannot complete while all other
-    ranks wait: a message that they have sent would have been found."""
+    """Count a receive from any rank, until the returned function is called. It cannot complete while all
+    other ranks wait: a message that they have sent would have been found."""
     name, own = _ranks.get(comm.value, ("", 0))
     if not name:
         return lambda: None
