@@ -93,4 +93,4 @@ def _end() -> None:
     elif _mpi.is_ours():
         _abort(status)
     else:
-        _watchdog.leave()
+        _watchdog.wait_for_end()

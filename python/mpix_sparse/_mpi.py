@@ -132,7 +132,7 @@ def allows_threads() -> bool:
 _initializer_pid = 0  # pid of the process in which init() initialised MPI; forked children must not finalize
 _init_hooks: list[Any] = []
 _first_call_hooks: list[Any] = []
-_leave_hooks: list[Any] = []
+_end_hooks: list[Any] = []
 _finalize_hooks: list[Any] = []
 
 
@@ -146,9 +146,9 @@ def add_first_call_hook(function: Any) -> None:
     _first_call_hooks.append(function)
 
 
-def add_leave_hook(function: Any) -> None:
+def add_end_hook(function: Any) -> None:
     """Call a function in finalize(), before all others."""
-    _leave_hooks.append(function)
+    _end_hooks.append(function)
 
 
 def add_finalize_hook(function: Any) -> None:
@@ -223,7 +223,7 @@ def finalize() -> None:
     global _initializer_pid
     if not is_initialized():
         return
-    for function in [*_leave_hooks, *reversed(_finalize_hooks)]:
+    for function in [*_end_hooks, *reversed(_finalize_hooks)]:
         function()
     if is_ours():
         _initializer_pid = 0

@@ -146,8 +146,8 @@ class _Watchdog:
         self._is_active = False  # a rank has ended, or waits for long
         self._is_running = True  # this rank has not ended
         self._ended: dict[int, Any] = {}  # the calls of ranks that have ended
-        self._asked: set[int] = set()  # ranks whose answers are missing
-        self._asked_at = 0.0
+        self._unanswered: set[int] = set()  # ranks whose answers are missing
+        self._round_start = 0.0
         self._restart = False  # a rank has ended, so that earlier answers and waits do not count
         self._answers: dict[int, _Answer] = {}  # of this round
         self._last: dict[int, _Answer] = {}  # of the round before
@@ -189,7 +189,7 @@ class _Watchdog:
                 self._answers[sender] = _Answer(*content)
             elif kind == _ASK and self._is_running:
                 self._answer(content)
-            self._asked.discard(sender)
+            self._unanswered.discard(sender)
         if self._is_active and self._rank == 0:
             self._check_all()
 
@@ -210,9 +210,9 @@ class _Watchdog:
 
     def _check_all(self) -> None:
         """On rank 0, after a round of answers: abort if no rank can go on, else ask again."""
-        if self._asked or time.monotonic() < self._asked_at + ROUND_SECONDS:
+        if self._unanswered or time.monotonic() < self._round_start + ROUND_SECONDS:
             return
-        self._asked_at = time.monotonic()
+        self._round_start = time.monotonic()
         others = set(range(self._size)) - set(self._ended)
         if self._is_running:
             self._answers[0] = self._timer.answer()
@@ -224,7 +224,7 @@ class _Watchdog:
         if not self._is_active:
             return
         for rank in others - {0}:
-            self._asked.add(rank)
+            self._unanswered.add(rank)
             self._send(_ASK, rank, self._restart)
         if self._restart:
             self._restart = False
@@ -253,7 +253,7 @@ class _Watchdog:
             and _counts.is_deadlock(states, set(answers))
         )
 
-    def leave(self) -> None:
+    def wait_for_end(self) -> None:
         """Wait until all ranks have called this function. Collective over MPI_COMM_WORLD."""
         self._stop.set()
         if self._thread is not threading.current_thread():
@@ -327,7 +327,7 @@ _keyval: Any = None  # of an attribute of MPI_COMM_SELF, which MPI_Finalize dele
 def _on_finalize(comm: Any, keyval: int, value: Any, extra: Any) -> int:
     global _keyval
     _keyval = None
-    leave()
+    wait_for_end()
     return 0
 
 
@@ -350,15 +350,15 @@ def _start_in_call(comm: Any) -> None:
     _keyval = keyval
 
 
-def leave() -> None:
+def wait_for_end() -> None:
     """Wait for calls in flight, and until all ranks end. Collective over MPI_COMM_WORLD. If the other ranks
     wait in calls instead, all ranks are aborted."""
     global _watchdog, _keyval
     if _watchdog is None or _watchdog.pid != os.getpid() or not _mpi.is_initialized():
         return
-    leaving, _watchdog = _watchdog, None
+    ending, _watchdog = _watchdog, None
     _pending.wait_for_all()
-    leaving.leave()
+    ending.wait_for_end()
     if _keyval is not None:  # Python may have ended when MPI_Finalize is called
         keyval, _keyval = _keyval, None
         _mpi.check(library.MPI_Comm_delete_attr(_mpi.constant("COMM_SELF"), keyval))
@@ -366,4 +366,4 @@ def leave() -> None:
 
 _mpi.add_init_hook(_start)
 _mpi.add_first_call_hook(_start_in_call)
-_mpi.add_leave_hook(leave)
+_mpi.add_end_hook(wait_for_end)

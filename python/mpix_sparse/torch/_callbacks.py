@@ -34,8 +34,8 @@ _closing = False
 Orders = frozenset[Any]  # of a callback: it runs after earlier ones that have one of these in common
 
 
-class _Seat:
-    """What a thread that runs callbacks does."""
+class _Worker:
+    """A thread that runs callbacks."""
 
     def __init__(self) -> None:
         self.busy = False
@@ -73,63 +73,63 @@ class _Runner:
         self.numbers = itertools.count()
         self.wake = threading.Condition(_lock)  # not `changed`, which would wake all threads
         self.ready: list[tuple[int, Orders, Callable[[], None]]] = []  # by number
-        self.seats: list[_Seat] = []  # the last one takes callbacks; the others are blocked in one
+        self.workers: list[_Worker] = []  # the last one takes callbacks; the others are blocked in one
         self.add_thread()
 
     def add_thread(self) -> None:
         """Start a thread that takes callbacks; those before it end after the one that they run."""
-        seat = _Seat()
+        worker = _Worker()
         name = f"mpix_sparse callbacks {self.depth}"
-        seat.thread = threading.Thread(target=self._run, args=(seat,), name=name, daemon=True)
-        seat.thread.start()
-        self.seats.append(seat)
+        worker.thread = threading.Thread(target=self._run, args=(worker,), name=name, daemon=True)
+        worker.thread.start()
+        self.workers.append(worker)
 
-    def _run(self, seat: _Seat) -> None:
-        _here.depth, _here.seat = self.depth, seat
+    def _run(self, worker: _Worker) -> None:
+        _here.depth, _here.worker = self.depth, worker
         while True:
             with _lock:
                 self.wake.wait_for(lambda: self.next() is not None or _closing)
                 found = self.next()
                 if found is None:
                     return
-                _, seat.orders, function = self.ready.pop(found)
-                seat.busy = True
+                _, worker.orders, function = self.ready.pop(found)
+                worker.busy = True
             function()
             function = None  # what it refers to may be deleted
             with changed:
                 self.unfinished -= 1
-                seat.busy = False
+                worker.busy = False
                 changed.notify_all()
-                if seat is not self.seats[-1]:
-                    self.seats.remove(seat)
+                if worker is not self.workers[-1]:
+                    self.workers.remove(worker)
                     return
 
     def next(self) -> int | None:
         """The index of the callback to run, which no running one precedes."""
-        running = [seat.orders for seat in self.seats if seat.busy]
+        running = [worker.orders for worker in self.workers if worker.busy]
         for i, (_, orders, _) in enumerate(self.ready):
             if all(map(orders.isdisjoint, running)):
                 return i
         return None
 
-    def relieve(self) -> None:
+    def add_thread_if_blocked(self) -> None:
         """Add a thread if callbacks are ready behind one that waits: those of other groups, or all if it does
         not wait for a deeper one."""
         if not self.ready or not self.is_blocked():
             return
         if not any(map(_Runner.is_active, _runners[self.depth :])):
-            for seat in self.seats:
-                seat.orders = frozenset()
+            for worker in self.workers:
+                worker.orders = frozenset()
         if self.next() is not None:
             self.add_thread()
 
     def is_blocked(self) -> bool:
         """True if the callback that runs waits."""
-        return self.seats[-1].busy and self.seats[-1].is_blocked()
+        return self.workers[-1].busy and self.workers[-1].is_blocked()
 
     def is_active(self) -> bool:
         """True if a callback of this depth runs, or will without one of a smaller depth."""
-        runs = self.seats[-1].busy or self.ready
+        runs = self.workers[-1].busy or self.ready
         return self.collectives > 0 or bool(runs and not self.is_blocked())
 
 
@@ -141,8 +141,8 @@ def depth() -> int:
     return getattr(_here, "depth", 0)
 
 
-class Place:
-    """The place of a callback in the order. Created when the program registers the callback.
+class Registration:
+    """The registration of a callback, which gives it its position in the order of callbacks.
 
     Args:
         orders: see Orders.
@@ -173,11 +173,11 @@ def are_unfinished() -> bool:
     return any(runner.unfinished for runner in _runners)
 
 
-def relieve() -> None:
+def add_threads() -> None:
     """Add threads where callbacks wait for callbacks behind them."""
     with changed:
         for runner in reversed(_runners):
-            runner.relieve()
+            runner.add_thread_if_blocked()
 
 
 _plain_then, _plain_wait = torch._C.Future.then, torch._C.Future.wait
@@ -186,30 +186,30 @@ _ours: weakref.WeakKeyDictionary[Any, Orders] = weakref.WeakKeyDictionary()  # b
 
 def _then(future: Any, callback: Callable[[Any], Any]) -> Any:
     """Future.then(). PyTorch's runs the callback at once, in the thread of the caller, if the future is
-    complete. That would give it another place in the order on other ranks."""
+    complete. That would give it another position in the order on other ranks."""
     orders = _ours.get(future)
     if orders is None:
         return _plain_then(future, callback)
-    place, trigger = Place(orders), torch.futures.Future()
+    registration, trigger = Registration(orders), torch.futures.Future()
     made = _plain_then(trigger, lambda _: callback(future))
     _ours[made] = orders
-    future.add_done_callback(lambda _: place.submit(lambda: trigger.set_result(None)))
+    future.add_done_callback(lambda _: registration.submit(lambda: trigger.set_result(None)))
     return made
 
 
 def _wait(future: Any) -> Any:
     """Future.wait(), which notes what a thread waits for."""
-    seat = getattr(_here, "seat", None)
-    if seat is None:
+    worker = getattr(_here, "worker", None)
+    if worker is None:
         return _plain_wait(future)
-    seat.awaited = future
+    worker.awaited = future
     try:
         return _plain_wait(future)
     finally:
-        seat.awaited = None
+        worker.awaited = None
 
 
-def adopt(future: Any, orders: Orders) -> None:
+def run_callbacks_of(future: Any, orders: Orders) -> None:
     """Run the callbacks that the program adds to a future in the threads of this module. torch._C.Future has
     no subclasses with a C++ error, so its methods then() and wait() are replaced; other futures behave as
     before."""
@@ -222,17 +222,17 @@ def stop(calls: Any) -> None:
     in flight, is empty is left behind, with a warning."""
     global _closing
     with changed:
-        patience = time.monotonic() + END_SECONDS
-        while are_unfinished() and time.monotonic() < patience:
+        deadline = time.monotonic() + END_SECONDS
+        while are_unfinished() and time.monotonic() < deadline:
             before = sum(runner.unfinished for runner in _runners)
             changed.wait(0.1)
             if calls or sum(runner.unfinished for runner in _runners) != before or not _all_blocked():
-                patience = time.monotonic() + END_SECONDS
+                deadline = time.monotonic() + END_SECONDS
         left = sum(runner.unfinished for runner in _runners)
         _closing = True
         for runner in _runners:
             runner.wake.notify_all()
-        threads = [seat.thread for runner in _runners for seat in runner.seats if not seat.busy]
+        threads = [worker.thread for runner in _runners for worker in runner.workers if not worker.busy]
     for thread in threads:
         thread.join()
     with changed:
@@ -243,5 +243,5 @@ def stop(calls: Any) -> None:
 
 
 def _all_blocked() -> bool:
-    seats = [seat for runner in _runners for seat in runner.seats if seat.busy]
-    return bool(seats) and all([seat.is_blocked() for seat in seats])
+    workers = [worker for runner in _runners for worker in runner.workers if worker.busy]
+    return bool(workers) and all([worker.is_blocked() for worker in workers])

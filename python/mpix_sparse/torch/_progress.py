@@ -30,7 +30,7 @@ class _Pending:
     """
 
     work: Any
-    place: _callbacks.Place
+    registration: _callbacks.Registration
     finish: Callable[[], None]
 
 
@@ -51,9 +51,9 @@ def future_of(work: Any, result: Callable[[], Any]) -> Any:
     # An exception that a callback raises is an error in C++ too; an exception set as the result is not.
     future = finished.then(lambda _: result())
     if _mpi.allows_threads():
-        _callbacks.adopt(future, work.orders)
-        place = _callbacks.Place(work.orders, is_collective=bool(work.orders))
-        _submit(_Pending(work, place, lambda: finished.set_result(None)))
+        _callbacks.run_callbacks_of(future, work.orders)
+        registration = _callbacks.Registration(work.orders, is_collective=bool(work.orders))
+        _submit(_Pending(work, registration, lambda: finished.set_result(None)))
     else:
         _wait(work)
         finished.set_result(None)
@@ -92,11 +92,11 @@ def _progress_loop() -> None:
         _deferred.advance()
         complete = _find_complete(waiting)
         for pending in complete:
-            pending.place.submit(pending.finish)
+            pending.registration.submit(pending.finish)
         with changed:
             for pending in complete:
                 _pending.remove(pending)
-        _callbacks.relieve()
+        _callbacks.add_threads()
         tries = 0 if complete else tries + 1
         _pause(tries, bool(waiting))
 
