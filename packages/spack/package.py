@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copy it to packages/mpix_sparse/package.py of a Spack repository. In the folder of an unpacked release,
-# `spack dev-build mpix-sparse@0.1.0` then builds and installs; Spack 1.0 or newer.
+# `spack dev-build mpix-sparse@0.1.0` then builds and installs; Spack 0.23 or newer.
 # flake8: noqa: F403,F405
 
-from spack_repo.builtin.build_systems.autotools import AutotoolsPackage
-from spack_repo.builtin.build_systems.cuda import CudaPackage
-
 from spack.package import *
+
+try:
+    from spack_repo.builtin.build_systems.autotools import AutotoolsPackage
+    from spack_repo.builtin.build_systems.cuda import CudaPackage
+except ImportError:  # before Spack 1.0 they are in spack.package
+    pass
 
 
 class MpixSparse(AutotoolsPackage, CudaPackage):
@@ -50,5 +53,9 @@ class MpixSparse(AutotoolsPackage, CudaPackage):
         else:
             args.append("--without-cuda")
         if spec.satisfies("+python"):
-            args.append(f"--with-python={spec['python'].command.path}")
+            python = spec["python"]
+            args += [
+                f"--with-python={python.command.path}",
+                f"pythondir={join_path(self.prefix, python.package.purelib)}",
+            ]
         return args
