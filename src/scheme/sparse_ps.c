@@ -21,6 +21,13 @@ static double seconds(const struct sar_agreed *a)
     return sar_owner_seconds(a, &terms);
 }
 
+/* Who asks for rounded values wants few bytes. */
+static const char *redundant_reason(const struct sar_agreed *agreed)
+{
+    return agreed->wire.precision == SAR_PRECISION_FULL ? NULL
+                                                        : "values are rounded, and it sends whole indices";
+}
+
 static void open(struct sar_task *task)
 {
     task->wire_policy[0].preferred = task->wire_policy[1].preferred = &sar_wire_coo;
@@ -33,6 +40,7 @@ const struct sar_scheme sar_scheme_sparse_ps = {
     .name = "sparse_ps",
     .summary = "each rank serves a contiguous range; push to the server, pull from it (Parallax)",
     .unsupported_reason = sar_agreed_sparse_unsupported,
+    .redundant_reason = redundant_reason,
     .seconds = seconds,
     .state_size = sizeof(struct sar_owner),
     .stages = stages,

@@ -87,9 +87,12 @@ double sar_wire_pull_cost(const struct sar_wire *wire, const struct sar_wire_lay
     return wire->pull_nnz_cost * nnz + wire->pull_slot_cost * scanned(wire, layout, nnz) + placing;
 }
 
+/* Work has no price where values are rounded: who asks for that wants few bytes. */
 static double seconds_of_work(const struct sar_wire *wire, const struct sar_wire_layout *layout, double nnz,
                               struct sar_wire_price price)
 {
+    if (layout->precision != SAR_PRECISION_FULL)
+        return 0;
     return price.gamma * (price.block > 0 ? sar_wire_pull_cost(wire, layout, nnz, price.block)
                                           : sar_wire_cost(wire, layout, nnz));
 }

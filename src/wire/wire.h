@@ -12,12 +12,13 @@
 
 /** The index space of one message: a part of the vector, or all of it. Equal on sender and receiver. */
 struct sar_wire_layout {
-    uint64_t slots;                    /**< indices are below slots */
-    size_t element_size;               /**< bytes of an element in a message */
-    size_t row_len;                    /**< basic values in an element */
-    unsigned index_size;               /**< bytes of an index in memory, 4 or 8 */
-    bool zero_is_absent;               /**< elements whose bits are zero may be dropped (dense interface) */
-    enum sar_wire_precision precision; /**< rounding of values (wire/round16.h); formats ignore it */
+    uint64_t slots;      /**< indices are below slots */
+    size_t element_size; /**< bytes of an element in a message */
+    size_t row_len;      /**< basic values in an element */
+    unsigned index_size; /**< bytes of an index in memory, 4 or 8 */
+    bool zero_is_absent; /**< elements whose bits are zero may be dropped (dense interface) */
+    enum sar_wire_precision
+        precision; /**< rounding of values (wire/round16.h); encode and decode ignore it */
 };
 
 /** A wire format. One constant a file. */
@@ -90,7 +91,7 @@ double sar_wire_merge_work(double nnz, double blocks);
 double sar_wire_pull_cost(const struct sar_wire *wire, const struct sar_wire_layout *layout, double nnz,
                           unsigned block);
 
-/** Price of a message: seconds for a byte, and for one unit of work. */
+/** Price of a message: seconds for a byte, and for one unit of work, which is free if values are rounded. */
 struct sar_wire_price {
     double beta, gamma;
     unsigned block; /**< slots of a block if work is sar_wire_pull_cost; 0: work is sar_wire_cost */
