@@ -9,6 +9,7 @@ import os
 import sys
 import sysconfig
 import threading
+import time
 from typing import Any, Iterator
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -22,6 +23,7 @@ _LIBRARIES = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "pu
 _WAITS = {
     *(("_counts.py", "blocking_call"), ("_world.py", "_create"), ("_backend.py", "_compare_offers")),
     *((f"_{module}.py", "wait") for module in ("pending", "deferred", "probe")),
+    ("_callbacks.py", "_wait_for_call"),
 }
 _POLLS = {
     *(("_pending.py", name) for name in ("done", "test", "test_others")),
@@ -30,7 +32,10 @@ _POLLS = {
     *(("_probe.py", name) for name in ("done", "find_message")),
 }
 
+_BACKWARD = os.path.join("torch", "autograd", "")  # whose innermost functions run a backward pass
+
 _bounded = 0  # waits with a time limit
+_processor_seconds: dict[int, float] = {}  # used by threads, at the last sample of each
 
 
 @contextlib.contextmanager
@@ -74,6 +79,15 @@ def _waits(frame: Any) -> bool:
     return _is_ours(frame) and name(frame) in _WAITS
 
 
+def _is_idle(thread: int) -> bool:
+    """True if a thread has used no processor time since the last sample of it."""
+    if not hasattr(time, "pthread_getcpuclockid"):
+        return False
+    used = time.clock_gettime(time.pthread_getcpuclockid(thread))
+    before, _processor_seconds[thread] = _processor_seconds.get(thread), used
+    return used == before
+
+
 def _runs_program(frame: Any) -> bool:
     """True if a thread of this package runs a function of the program."""
     while frame is not None:
@@ -101,9 +115,11 @@ class Activity:
     Attributes:
         is_in_call: a thread runs a function of this package. The package's own threads are idle in their
             outermost function.
+        may_wait: the threads of the program wait, or are idle in a backward pass of PyTorch, which waits for
+            calls of DistributedDataParallel.
         surely_waits: no thread of the program does anything else than to wait for a call, without a limit.
             Another thread may start a call later.
-        text: the call and its place in the program; empty if there is no call.
+        text: the call, or another function, and its line in the program; empty if there is none.
     """
 
     def __init__(self) -> None:
@@ -117,6 +133,11 @@ class Activity:
             for i, frame in frames.items()
         )
         self.surely_waits = self.is_in_call and not busy and not _bounded
+        others = {i: frame for i, frame in frames.items() if i not in own}
+        backward = {i for i, frame in others.items() if _BACKWARD in frame.f_code.co_filename}
+        self.may_wait = not _bounded and all(
+            i in backward and _is_idle(i) or _waits(frame) for i, frame in others.items()
+        )
         main = threading.main_thread().ident
-        shown = [i for i in sorted(calling, key=lambda i: i != main) if i not in own]
-        self.text = _describe(frames[shown[0]]) if shown else ""
+        shown = [i for i in sorted(calling, key=lambda i: i != main) if i not in own] or [main]
+        self.text = _describe(frames[shown[0]]) if shown[0] in frames else ""

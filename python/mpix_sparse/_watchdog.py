@@ -10,8 +10,8 @@ not ended what they do, until one of them goes on. Rank 0 aborts all ranks if
   the next line holds, or the limit is UNCLEAR_LIMIT_SECONDS;
 - all ranks wait or have ended, and no call in flight has been started by all of its ranks (_counts.py).
   Ranks have waited for LIMIT_SECONDS if one has ended, for DEADLOCK_SECONDS if not. Two rounds of answers are
-  equal, so that all answers hold at one time. If one has ended, another that tests a call again and again
-  waits as well, after POLL_LIMIT_SECONDS.
+  equal, so that all answers hold at one time. If one has ended, another that tests a call again and again,
+  or is idle in a backward pass, waits as well, after POLL_LIMIT_SECONDS.
 
 A rank that computes, such as one that still writes a file, does not wait, so the job goes on.
 
@@ -69,7 +69,7 @@ class _Answer(NamedTuple):
     Attributes:
         waited: seconds in one call; 0 if it waits in none.
         is_sure: it starts no calls until a call in flight completes.
-        polls: it waits, and the program tests a call again and again, at least.
+        may_wait: it is sure, or the program tests a call again and again, or is idle in a backward pass.
         uses_parts: it has communicators of some ranks only.
         completed: number of calls that have completed.
         text: its call, and where that is in the program.
@@ -78,7 +78,7 @@ class _Answer(NamedTuple):
 
     waited: float
     is_sure: bool
-    polls: bool
+    may_wait: bool
     uses_parts: bool
     completed: int
     text: str
@@ -109,8 +109,9 @@ class _WaitTimer:
             self._seen, self._since = seen, time.monotonic()
 
     def _waits(self) -> bool:
-        """True if the last sample was in a call, or calls have been tested since the one before."""
-        return self._activity is not None and (self._activity.is_in_call or self._polled)
+        """True if the last sample was in a call, or idle, or calls have been tested since the one before."""
+        found = self._activity
+        return found is not None and (found.is_in_call or found.may_wait or self._polled)
 
     def seconds(self) -> float:
         """The time for which all samples were in calls or between tests of them, and no call has started or
@@ -125,7 +126,7 @@ class _WaitTimer:
         return _Answer(
             self.seconds(),
             activity.surely_waits,
-            self._polled,
+            self._polled or activity.may_wait,
             _mpi.uses_parts,
             _mpi.calls_completed,
             activity.text,
@@ -247,7 +248,7 @@ class _Watchdog:
         answers, last = self._answers, self._last
         states = {**self._ended, **{rank: each.calls for rank, each in answers.items()}}
         return (
-            all(each.is_sure or self._ended and each.polls for each in answers.values())
+            all(each.is_sure or self._ended and each.may_wait for each in answers.values())
             and all(rank in last and each.is_equal(last[rank]) for rank, each in answers.items())
             and None not in states.values()
             and _counts.is_deadlock(states, set(answers))

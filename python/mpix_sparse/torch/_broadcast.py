@@ -10,6 +10,7 @@ from typing import Any, Iterable, Mapping
 import torch
 
 from . import _collectives
+from ._agree import agree
 from ._allreduce import allreduce
 from ._work import Work
 from ._collective import collective
@@ -165,6 +166,15 @@ def _common(state: dict[str, Any]) -> dict[str, Any]:
     return {**state, STATE: steps} if kept else state
 
 
+def _group_problem(optimizer: torch.optim.Optimizer, theirs: list[dict[str, Any]], root_rank: int) -> str:
+    """The difference between this rank's groups of parameters and the root's; empty if there is none."""
+    mine, other = ([len(group["params"]) for group in groups] for groups in (optimizer.param_groups, theirs))
+    if mine != other:
+        return f"the groups of the optimizer have {mine} parameters, and those of rank {root_rank} {other}"
+    missing = sorted(set(optimizer.defaults).difference(*theirs))
+    return f"the optimizer of rank {root_rank} has no {', '.join(missing)}" if missing else ""
+
+
 @collective
 def broadcast_optimizer_state(
     optimizer: torch.optim.Optimizer, root_rank: int = 0, model: Any = None
@@ -178,13 +188,15 @@ def broadcast_optimizer_state(
         model: Horovod's argument; ignored.
 
     Raises:
-        ValueError: the root has the state of its rows only, with shard_state=True; on all ranks.
+        ValueError: the root has the state of its rows only, with shard_state=True; or the groups of
+            parameters differ, or their options; on all ranks.
     """
     mine = world().rank == root_rank
     state = _common(optimizer.state_dict()) if mine else None
     outline = broadcast_object(_replace(state, torch.Tensor, _Shape), root_rank)
     if SHARDS in outline:
         raise ValueError("the optimizer's state is sharded: no rank has that of all rows")
+    agree("broadcast_optimizer_state", _group_problem(optimizer, outline["param_groups"], root_rank), world())
     if mine:
         _replace(state, torch.Tensor, lambda tensor: broadcast_(tensor, root_rank))
     else:

@@ -197,11 +197,16 @@ def _then(future: Any, callback: Callable[[Any], Any]) -> Any:
     return made
 
 
+def _wait_for_call(future: Any) -> Any:
+    """Future.wait() of a thread of the program, for a future of this module."""
+    return _plain_wait(future)
+
+
 def _wait(future: Any) -> Any:
     """Future.wait(), which notes what a thread waits for."""
     worker = getattr(_here, "worker", None)
     if worker is None:
-        return _plain_wait(future)
+        return _wait_for_call(future) if future in _ours else _plain_wait(future)
     worker.awaited = future
     try:
         return _plain_wait(future)

@@ -373,6 +373,8 @@ class Reducer:
         self._start_ready()
         self._agree_on_kinds(step)
         self._start_ready()
+        if step is not None:
+            step.wait()  # steps of different optimizers may have plans that never complete
         for group in self._groups:
             for slot in group:
                 slot.finish(self._scales[1], self._op.divisor(self.ranks.size))
