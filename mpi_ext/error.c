@@ -181,7 +181,7 @@ static void describe_mismatch(const struct sar_error *error, char *text, size_t 
 static const char *const faults[] = {
     [SAR_FAULT_NULL] = "null",
     [SAR_FAULT_ALIASED] = "the other buffer",
-    [SAR_FAULT_IN_PLACE] = "out of place",
+    [SAR_FAULT_IN_PLACE] = "MPI_IN_PLACE, which has no meaning here",
     [SAR_FAULT_WRONG_KIND] = "of the other kind of buffers",
     [SAR_FAULT_IN_USE] = "in use by a call that is not done",
     [SAR_FAULT_COMM_FREED] = "of a communicator that was freed",

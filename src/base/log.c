@@ -17,11 +17,8 @@ enum { LINE = 2048, HOST = 256 };
 
 static const char *const level_names[] = { "warn", "info", "debug", "trace" };
 static const char *const level_labels[] = { "WARN", "INFO", "DEBUG", "TRACE" };
-/* After the names of the components, names from earlier versions, which MPIX_SPARSE_LOG still accepts. */
-static const char *const component_names[] = { "base",   "hash", "vector", "device", "wire", "comm",
-                                               "scheme", "core", "mpi",    "tensor", "net",  "plan" };
-static const enum sar_log_component old_components[] = { SAR_COMPONENT_VECTOR, SAR_COMPONENT_COMM,
-                                                         SAR_COMPONENT_CORE };
+static const char *const component_names[] = { "base", "hash",   "vector", "device", "wire",
+                                               "comm", "scheme", "core",   "mpi" };
 
 atomic_int sar_log_levels[SAR_LOG_COMPONENTS];
 static atomic_int output = STDERR_FILENO, own_rank = -1;
@@ -49,8 +46,7 @@ bool sar_log_parse(const char *text, enum sar_log_level levels[SAR_LOG_COMPONENT
         int i = find_word(text, length, component_names, sizeof component_names / sizeof *component_names);
         if (i < 0)
             return false;
-        found[i < SAR_LOG_COMPONENTS ? i : (int)old_components[i - SAR_LOG_COMPONENTS]] =
-            (enum sar_log_level)level;
+        found[i] = (enum sar_log_level)level;
     }
     memcpy(levels, found, sizeof found);
     return true;

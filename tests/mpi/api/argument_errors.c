@@ -247,7 +247,7 @@ static const struct fault {
     { "64-bit index -7", COO, index_long_negative, "indices holds -7", ANYWHERE, NULL, NULL },
     { "null indices", COO, indices_null, "indices is null", ANYWHERE, NULL, NULL },
     { "null values", COO, values_null, "values is null", ANYWHERE, NULL, NULL },
-    { "indices in place", COO, indices_in_place, "indices is out of place", ANYWHERE, NULL, NULL },
+    { "indices in place", COO, indices_in_place, "indices is MPI_IN_PLACE", ANYWHERE, NULL, NULL },
     { "strided values", COO, values_strided, "values is not contiguous", ANYWHERE, NULL, NULL },
     { "null result", COO, result_null, "result is null", ANYWHERE, NULL, NULL },
     { "nnz -1", COO, nnz_negative, "nnz is -1", ANYWHERE, NULL, NULL },

@@ -276,7 +276,7 @@ contains
     result = MPIX_SPARSE_RESULT_NULL
     call MPIX_SPARSE_ALLREDUCE_INIT(whole, MPI_IN_PLACE, count, MPI_INTEGER, MPI_SUM, comm, MPI_INFO_NULL, &
         plans(1), code)
-    call check_error(code, 'argument recvbuf is out of place', 'a plan into MPI_IN_PLACE')
+    call check_error(code, 'argument recvbuf is MPI_IN_PLACE', 'a plan into MPI_IN_PLACE')
     call MPIX_SPARSE_ALLREDUCE_COO_INIT(MPI_REAL, count, MPI_INTEGER, MPI_SUM, comm, MPI_INFO_NULL, &
         plans(1), code)
     call check_error(code, 'argument indextype', 'indices that are not integers')

@@ -60,18 +60,18 @@ static void try_refusals(MPI_Comm both)
     MPIX_Sparse_plan plan;
     MPI_Request request;
     check_case("what has no meaning between two groups");
-    check_error(MPIX_Sparse_allreduce(MPI_IN_PLACE, out, COUNT, MPI_DOUBLE, MPI_SUM, both), "out of place",
+    check_error(MPIX_Sparse_allreduce(MPI_IN_PLACE, out, COUNT, MPI_DOUBLE, MPI_SUM, both), "is MPI_IN_PLACE",
                 -1);
     check_error(MPIX_Isparse_allreduce(MPI_IN_PLACE, out, COUNT, MPI_DOUBLE, MPI_SUM, both, &request),
-                "out of place", -1);
+                "is MPI_IN_PLACE", -1);
     check_error(MPIX_Isparse_allreduce(in, out, COUNT, MPI_DOUBLE, MPI_SUM, both, NULL), "argument request",
                 -1);
     check_error(MPIX_Sparse_allreduce_init(in, out, COUNT, MPI_DOUBLE, MPI_SUM, both, MPI_INFO_NULL, &plan),
                 "intercommunicator", -1);
     check_error(MPIX_Sparse_reduce_scatter_init(in, out, 1, MPI_DOUBLE, MPI_SUM, both, MPI_INFO_NULL, &plan),
                 "intercommunicator", -1);
-    check_error(MPIX_Sparse_reduce_scatter(MPI_IN_PLACE, out, 1, MPI_DOUBLE, MPI_SUM, both), "out of place",
-                -1);
+    check_error(MPIX_Sparse_reduce_scatter(MPI_IN_PLACE, out, 1, MPI_DOUBLE, MPI_SUM, both),
+                "is MPI_IN_PLACE", -1);
 }
 
 int main(int argc, char **argv)

@@ -170,7 +170,7 @@ static void try_outputs(void)
     check_error(MPIX_Sparse_result_get(MPIX_SPARSE_RESULT_NULL, NULL, NULL, NULL), "result is null", -1);
     check_error(MPIX_Sparse_result_dense(MPIX_SPARSE_RESULT_NULL, recvbuf), "result is null", -1);
     check_error(MPIX_Sparse_result_dense(result, NULL), "recvbuf is null", -1);
-    check_error(MPIX_Sparse_result_dense(result, MPI_IN_PLACE), "recvbuf is out of place", -1);
+    check_error(MPIX_Sparse_result_dense(result, MPI_IN_PLACE), "recvbuf is MPI_IN_PLACE", -1);
     check_error(MPIX_Sparse_result_free(NULL), "result is null", -1);
     check_success(MPIX_Sparse_result_get(result, NULL, NULL, NULL), "MPIX_Sparse_result_get without outputs");
     MPI_Comm_free(&comm);

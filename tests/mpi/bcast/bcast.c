@@ -189,7 +189,7 @@ static void check_rejected(void)
     check_error(MPIX_Sparse_bcast_delta(here ? two : one, two, 2, MPI_INT, 0, comm),
                 "old_version is the other buffer", at);
     check_error(MPIX_Sparse_bcast_delta(rank == 0 ? MPI_IN_PLACE : one, two, 2, MPI_INT, 0, comm),
-                "old_version is out of place", 0);
+                "old_version is MPI_IN_PLACE", 0);
     check_error(MPIX_Sparse_bcast_coo(&index, one, 1, MPI_INT32_T, 5, MPI_INT, at, comm, &result),
                 "holds 5, which is outside", at);
     check_error(MPIX_Sparse_bcast_coo(&index, one, -3, MPI_INT32_T, 9, MPI_INT, at, comm, &result),

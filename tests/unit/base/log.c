@@ -55,24 +55,6 @@ static void test_levels(void **state)
                          i == SAR_COMPONENT_COMM || i == SAR_COMPONENT_MPI ? SAR_LOG_TRACE : SAR_LOG_WARN);
 }
 
-/* Old component names still select the components. */
-static void test_old_names(void **state)
-{
-    static const struct {
-        const char *text;
-        enum sar_log_component component;
-    } old[] = { { "info:tensor", SAR_COMPONENT_VECTOR },
-                { "info:net", SAR_COMPONENT_COMM },
-                { "info:plan", SAR_COMPONENT_CORE } };
-    (void)state;
-    for (size_t i = 0; i < sizeof old / sizeof *old; i++) {
-        enum sar_log_level levels[SAR_LOG_COMPONENTS];
-        assert_true(sar_log_parse(old[i].text, levels));
-        for (int c = 0; c < SAR_LOG_COMPONENTS; c++)
-            assert_int_equal(levels[c], c == (int)old[i].component ? SAR_LOG_INFO : SAR_LOG_WARN);
-    }
-}
-
 static void test_no_levels(void **state)
 {
     static const char *const bad[] = { "",           "loud",       "Info",       "info:",
@@ -228,7 +210,6 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_levels), cmocka_unit_test(test_old_names), cmocka_unit_test(test_no_levels),
         cmocka_unit_test(test_line),   cmocka_unit_test(test_long_line), cmocka_unit_test(test_path),
         cmocka_unit_test(test_bad),    cmocka_unit_test(test_threads),
     };
