@@ -210,8 +210,9 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_line),   cmocka_unit_test(test_long_line), cmocka_unit_test(test_path),
-        cmocka_unit_test(test_bad),    cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_levels),    cmocka_unit_test(test_no_levels), cmocka_unit_test(test_line),
+        cmocka_unit_test(test_long_line), cmocka_unit_test(test_path),      cmocka_unit_test(test_bad),
+        cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests_name("log", tests, temp_dir_make, temp_dir_remove);
 }
