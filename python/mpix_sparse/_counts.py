@@ -185,8 +185,10 @@ def part_call(comm: Any, ranks: Sequence[int], what: str) -> Iterator[None]:
         return
     counts = _of_part(comm.value, f"{_ranks[comm.value][0]} {sorted(ranks)} {what}", len(ranks))
     counts.started = counts.blocking = counts.started + 1
-    yield
-    counts.blocking = 0
+    try:
+        yield
+    finally:
+        counts.blocking = 0
 
 
 def expect_message(comm: Any) -> Callable[[], None]:
