@@ -241,7 +241,7 @@ static void try_crossed_plans(MPI_Comm comm)
 {
     MPI_Request request;
     MPIX_Sparse_plan plans[2], *started = &plans[rank == ranks - 1];
-    MPIX_Sparse_result result;
+    MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
     float in[4] = { 0 }, out[4];
     for (int kind = DENSE; kind < KINDS; kind++) {
         check_case("two plans of kind %d, started in different orders", kind);
