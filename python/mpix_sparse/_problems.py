@@ -27,17 +27,17 @@ def _code_of(call: Callable[[Any], int]) -> int:
     return code
 
 
+def refused_arguments(comm: Any) -> tuple[Any, ...]:
+    """The arguments of an allreduce of coordinates that all ranks refuse, since nnz is negative."""
+    number, nnz = _mpi.constant("INT32_T"), ctypes.c_longlong(REFUSED_NUMBER)
+    elements = None, None, nnz, number, ctypes.c_longlong(1)
+    return *elements, number, _mpi.constant("SUM"), comm, ctypes.byref(ctypes.c_void_p())
+
+
 @functools.lru_cache(maxsize=None)
 def nnz_code() -> int:
     """The code of the error that nnz is negative."""
-
-    def call(comm: Any) -> int:
-        number, result = _mpi.constant("INT32_T"), ctypes.c_void_p()
-        elements = None, None, ctypes.c_longlong(REFUSED_NUMBER), number, ctypes.c_longlong(1)
-        how = number, _mpi.constant("SUM"), comm, ctypes.byref(result)
-        return library.MPIX_Sparse_allreduce_coo(*elements, *how)
-
-    return _code_of(call)
+    return _code_of(lambda comm: library.MPIX_Sparse_allreduce_coo(*refused_arguments(comm)))
 
 
 @functools.lru_cache(maxsize=None)

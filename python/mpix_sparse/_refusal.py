@@ -26,17 +26,11 @@ def _checked(comm: Any) -> Any:
     return handle if _mpi.size(handle) > 1 and _hints.get_info(handle).get(_hints.FORWARD) == "0" else None
 
 
-def _refused_arguments(handle: Any) -> tuple[Any, ...]:
-    number, nnz = _mpi.constant("INT32_T"), ctypes.c_longlong(_problems.REFUSED_NUMBER)
-    elements = None, None, nnz, number, ctypes.c_longlong(1)
-    return *elements, number, _mpi.constant("SUM"), handle, ctypes.byref(ctypes.c_void_p())
-
-
 def refuse_call(error: Exception, comm: Any) -> None:
     """Make the blocking call of the other ranks fail. Collective; blocks."""
     handle = _checked(comm)
     if handle is not None:
-        code = library.MPIX_Sparse_allreduce_coo(*_refused_arguments(handle))
+        code = library.MPIX_Sparse_allreduce_coo(*_problems.refused_arguments(handle))
         _problems.exchange(code, str(error), handle)
 
 
@@ -44,7 +38,7 @@ def refuse_start(error: Exception, comm: Any) -> None:
     """Make the nonblocking call of the other ranks fail. Collective; does not block."""
     handle = _checked(comm)
     if handle is not None:
-        arguments = _refused_arguments(handle)
+        arguments = _problems.refused_arguments(handle)
         pending = PendingCall(arguments, None, str(error))
         request = ctypes.byref(pending.request)
         if (code := library.MPIX_Isparse_allreduce_coo(*arguments, request)) == 0:

@@ -12,13 +12,12 @@
 
 /** The index space of one message: a part of the vector, or all of it. Equal on sender and receiver. */
 struct sar_wire_layout {
-    uint64_t slots;      /**< indices are below slots */
-    size_t element_size; /**< bytes of an element in a message */
-    size_t row_len;      /**< basic values in an element */
-    unsigned index_size; /**< bytes of an index in memory, 4 or 8 */
-    bool zero_is_absent; /**< elements whose bits are zero may be dropped (dense interface) */
-    enum sar_wire_precision
-        precision; /**< rounding of values (wire/round16.h); encode and decode ignore it */
+    uint64_t slots;                    /**< indices are below slots */
+    size_t element_size;               /**< bytes of an element in a message */
+    size_t row_len;                    /**< basic values in an element */
+    unsigned index_size;               /**< bytes of an index in memory, 4 or 8 */
+    bool zero_is_absent;               /**< elements whose bits are zero may be dropped (dense interface) */
+    enum sar_wire_precision precision; /**< rounding of values (wire/round16.h); no part of a format */
 };
 
 /** A wire format. One constant a file. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests pieces of broadcasts in every format: round trips, truncation, flipped bits of the header, the checks
- * of what both ends know, and the pieces of a root that failed. */
+ * of numbers that are not sent, and the pieces of a root that failed. */
 
 #include <stdarg.h>
 #include <stddef.h>
