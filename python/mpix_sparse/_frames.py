@@ -14,6 +14,7 @@ from typing import Any, Iterator
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 OWN = "mpix_sparse"  # first word of the names of this package's threads
+WATCHDOG = f"{OWN} watchdog"  # name of the thread of _watchdog.py, which is in no call
 _CALLBACKS = f"{OWN} callbacks"  # of those that run functions of the program
 _WRAPPER = "_collective.py"  # its function is the outermost one of many calls
 _DECORATORS = tuple(f"{os.sep}{name}.py" for name in ("contextlib", "functools", "c10d_logger"))
@@ -126,6 +127,8 @@ class Activity:
         frames = sys._current_frames()
         frames.pop(threading.get_ident(), None)
         own = {each.ident: each.name for each in threading.enumerate() if each.name.startswith(OWN)}
+        for thread in [thread for thread, name in own.items() if name == WATCHDOG]:
+            frames.pop(thread, None)
         calling = {i for i, frame in frames.items() if _depth(frame) > (i in own)}
         self.is_in_call = bool(calling)
         busy = any(

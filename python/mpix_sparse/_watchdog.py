@@ -153,7 +153,7 @@ class _Watchdog:
         self._answers: dict[int, _Answer] = {}  # of this round
         self._last: dict[int, _Answer] = {}  # of the round before
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="mpix_sparse watchdog", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=_frames.WATCHDOG, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:

@@ -110,15 +110,24 @@ class Calls(unittest.TestCase):
         activity = _frames.Activity()
         self.assertEqual((activity.is_in_call, activity.text), (False, ""))
 
-    def test_other_functions(self):
-        """A thread that takes long in a function of the package may start a call later. It does not wait."""
-        text = compile("import time; time.sleep(0.5)", mpix_sparse.__file__, "exec")
-        thread = threading.Thread(target=exec, args=(text,))
+    def find_activity(self, **how):
+        """The activity while a thread is in a function of the package."""
+        text = compile("import time\n(lambda: time.sleep(0.5))()", mpix_sparse.__file__, "exec")
+        thread = threading.Thread(target=exec, args=(text,), **how)
         thread.start()
         time.sleep(0.2)
         activity = _frames.Activity()
         thread.join()
+        return activity
+
+    def test_other_functions(self):
+        """A thread that takes long in a function of the package may start a call later. It does not wait."""
+        activity = self.find_activity()
         self.assertEqual((activity.is_in_call, activity.surely_waits), (True, False))
+
+    def test_watchdog(self):
+        """The thread that looks for messages is in no call."""
+        self.assertFalse(self.find_activity(name=_frames.WATCHDOG).is_in_call)
 
 
 if __name__ == "__main__":
