@@ -113,7 +113,7 @@ class Calls(unittest.TestCase):
     def find_activity(self, **how):
         """The activity while a thread is in a function of the package."""
         text = compile("import time\n(lambda: time.sleep(0.5))()", mpix_sparse.__file__, "exec")
-        thread = threading.Thread(target=exec, args=(text,), **how)
+        thread = threading.Thread(target=exec, args=(text, {}), **how)
         thread.start()
         time.sleep(0.2)
         activity = _frames.Activity()
