@@ -128,14 +128,17 @@ void sar_args_check_coo(struct sar_call_args *call, MPI_Datatype indextype, MPI_
         (struct sar_dense_args){ NULL, NULL, call->sig.desc.count * type.row_len, type.basic, op, 0 };
 }
 
-void sar_args_check_reduce_scatter(struct sar_call_args *call, MPI_Count block)
+void sar_args_check_reduce_scatter(struct sar_call_args *call, MPI_Count block, int parts)
 {
+    uint64_t most = call->sig.desc.count / (uint64_t)parts + (call->sig.desc.count % (uint64_t)parts != 0);
     call->sig.collective = SAR_REDUCE_SCATTER;
     call->sig.block = (uint64_t)(block > 0 ? block : 1);
     call->sig.field[SAR_AGREE_FUNCTION] = SAR_FUNCTION_REDUCE_SCATTER_COO;
     call->sig.field[SAR_AGREE_BLOCK] = (int64_t)block;
     if (block <= 0)
         sar_error_set(&call->result.error, SAR_BAD_BLOCK, (int64_t)block);
+    else if ((uint64_t)block > UINT32_MAX && (uint64_t)block < most)
+        sar_error_set(&call->result.error, SAR_LONG_BLOCK, (int64_t)block);
 }
 
 /* Values are copied as unsigned integers of their size: operations on floats may change the bits of NaNs. */

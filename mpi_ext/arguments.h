@@ -34,8 +34,9 @@ void sar_args_check_index_type(struct sar_call_args *call, MPI_Datatype indextyp
 void sar_args_check_coo(struct sar_call_args *call, MPI_Datatype indextype, MPI_Count count,
                         MPI_Datatype datatype, MPI_Op op);
 
-/** Adds the collective and the map's block to a call filled by sar_args_check_coo. */
-void sar_args_check_reduce_scatter(struct sar_call_args *call, MPI_Count block);
+/** Adds the collective and the map's block to a call filled by sar_args_check_coo.
+ * @param parts  ranks */
+void sar_args_check_reduce_scatter(struct sar_call_args *call, MPI_Count block, int parts);
 
 /** As sar_args_check_coo, for an allgather: no op, and values of the datatype's bits. */
 void sar_args_check_allgather(struct sar_call_args *call, MPI_Datatype indextype, MPI_Count count,

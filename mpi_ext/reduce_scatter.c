@@ -55,23 +55,20 @@ int PMPIX_Sparse_reduce_scatter_init(const void *sendbuf, void *recvbuf, MPI_Cou
     return sar_plan_make(&call, comm, info, function, plan);
 }
 
-static void check_reduce_scatter(struct sar_call_args *call, const void *indices, const void *values,
-                                 MPI_Count nnz, MPI_Datatype indextype, MPI_Count count, MPI_Count block,
-                                 MPI_Datatype datatype, MPI_Op op)
-{
-    sar_args_check_coo(call, indextype, count, datatype, op);
-    sar_args_check_reduce_scatter(call, block);
-    sar_args_check_elements(call, indices, values, nnz);
-}
-
 int PMPIX_Sparse_reduce_scatter_coo(const void *indices, const void *values, MPI_Count nnz,
                                     MPI_Datatype indextype, MPI_Count count, MPI_Count block,
                                     MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
                                     MPIX_Sparse_result *result)
 {
+    static const char function[] = "MPIX_Sparse_reduce_scatter_coo";
     struct sar_call_args call;
-    check_reduce_scatter(&call, indices, values, nnz, indextype, count, block, datatype, op);
-    return sar_coo_run(comm, "MPIX_Sparse_reduce_scatter_coo", &call, result);
+    int parts, code = count_parts(comm, function, &parts);
+    if (code != MPI_SUCCESS)
+        return code;
+    sar_args_check_coo(&call, indextype, count, datatype, op);
+    sar_args_check_reduce_scatter(&call, block, parts);
+    sar_args_check_elements(&call, indices, values, nnz);
+    return sar_coo_run(comm, function, &call, result);
 }
 
 int PMPIX_Isparse_reduce_scatter_coo(const void *indices, const void *values, MPI_Count nnz,
@@ -79,19 +76,29 @@ int PMPIX_Isparse_reduce_scatter_coo(const void *indices, const void *values, MP
                                      MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
                                      MPIX_Sparse_result *result, MPI_Request *request)
 {
+    static const char function[] = "MPIX_Isparse_reduce_scatter_coo";
     struct sar_call_args call;
-    check_reduce_scatter(&call, indices, values, nnz, indextype, count, block, datatype, op);
-    return sar_coo_start(comm, "MPIX_Isparse_reduce_scatter_coo", &call, result, request);
+    int parts, code = count_parts(comm, function, &parts);
+    if (code != MPI_SUCCESS)
+        return code;
+    sar_args_check_coo(&call, indextype, count, datatype, op);
+    sar_args_check_reduce_scatter(&call, block, parts);
+    sar_args_check_elements(&call, indices, values, nnz);
+    return sar_coo_start(comm, function, &call, result, request);
 }
 
 int PMPIX_Sparse_reduce_scatter_coo_init(MPI_Datatype indextype, MPI_Count count, MPI_Count block,
                                          MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Info info,
                                          MPIX_Sparse_plan *plan)
 {
+    static const char function[] = "MPIX_Sparse_reduce_scatter_coo_init";
     struct sar_call_args call;
+    int parts, code = count_parts(comm, function, &parts);
+    if (code != MPI_SUCCESS)
+        return code;
     sar_args_check_coo(&call, indextype, count, datatype, op);
-    sar_args_check_reduce_scatter(&call, block);
-    return sar_plan_make(&call, comm, info, "MPIX_Sparse_reduce_scatter_coo_init", plan);
+    sar_args_check_reduce_scatter(&call, block, parts);
+    return sar_plan_make(&call, comm, info, function, plan);
 }
 
 int PMPIX_Sparse_allgather_coo(const void *indices, const void *values, MPI_Count nnz, MPI_Datatype indextype,

@@ -54,15 +54,14 @@ struct perf_scheme perf_scheme_find(const char *name)
                                  scheme->partition_mask, can_slice(scheme->name) };
 }
 
-/* Bounds are those of an allreduce. A reduce_scatter by MPI needs dense buffers. */
-bool perf_scheme_serves(const char *name, int collective, int interface)
+/* Bounds are those of an allreduce. */
+bool perf_scheme_serves(const char *name, int collective)
 {
     const struct sar_scheme *scheme = sar_scheme_find(name);
 
     if (collective == SAR_ALLREDUCE || strcmp(name, "auto") == 0)
         return true;
-    return scheme != NULL && (scheme->collectives >> collective & 1) != 0 &&
-           (!scheme->on_dense_buffers || interface == PERF_DENSE);
+    return scheme != NULL && (scheme->collectives >> collective & 1) != 0;
 }
 
 /* A map that is not in the registry, such as "auto", affects every scheme that honours any map. */

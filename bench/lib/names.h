@@ -17,9 +17,8 @@ struct perf_scheme {
 /** Returns the properties of a scheme. A scheme that the library does not know honours everything. */
 struct perf_scheme perf_scheme_find(const char *name);
 
-/** True if a name of option --scheme has a row of this collective (enum sar_collective_kind) with this
- * interface. */
-bool perf_scheme_serves(const char *name, int collective, int interface);
+/** True if a name of option --scheme has a row of this collective (enum sar_collective_kind). */
+bool perf_scheme_serves(const char *name, int collective);
 
 /** True if the scheme honours this partition map. */
 bool perf_scheme_takes(const struct perf_scheme *scheme, const char *partition);

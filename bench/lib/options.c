@@ -332,7 +332,7 @@ static const char *conflict(const struct perf_options *options, const bool *give
 static bool has_scheme(const struct perf_options *options)
 {
     for (int i = 0; i < options->scheme.n; i++)
-        if (perf_scheme_serves(options->scheme.at[i], options->collective, options->interface))
+        if (perf_scheme_serves(options->scheme.at[i], options->collective))
             return true;
     return false;
 }
@@ -355,7 +355,7 @@ static const char *collective_conflict(const struct perf_options *options, const
     if (given[OPTION_PARTITION] || given[OPTION_GRAIN] || given[OPTION_COLUMNS])
         return "options --partition, --grain and --columns are for --collective allreduce";
     if (!has_scheme(options))
-        return "option --scheme: none has this collective with this interface";
+        return "option --scheme: none has this collective";
     return NULL;
 }
 

@@ -111,7 +111,7 @@ static int expand(const struct perf_options *options, struct perf_row *rows)
 
     for (int s = 0; s < options->scheme.n; s++) {
         struct perf_scheme scheme = perf_scheme_find(options->scheme.at[s]);
-        if (!perf_scheme_serves(scheme.name, options->collective, options->interface))
+        if (!perf_scheme_serves(scheme.name, options->collective))
             continue;
         if (!scheme.wires)
             n += expand_partitions(options, &scheme, options->default_wire, rows + n);
@@ -173,9 +173,9 @@ static void close_group(struct perf_row_plan *plan, struct perf_row_group *group
     group->end = plan->rows;
     if (options->alone)
         return;
-    if (group->allgather < 0 && perf_scheme_serves("allgather", options->collective, options->interface))
+    if (group->allgather < 0 && perf_scheme_serves("allgather", options->collective))
         group->allgather = add_reference(plan, options, "allgather");
-    if (group->memory < 0 && perf_scheme_serves("memory", options->collective, options->interface))
+    if (group->memory < 0 && perf_scheme_serves("memory", options->collective))
         group->memory = add_reference(plan, options, "memory");
     if (dense) {
         group->dense = plan->rows;

@@ -25,6 +25,7 @@
     X(BAD_COUNT, "argument count is %s, which is negative or too large%s")                          \
     X(BAD_RECVCOUNT, "argument recvcount is %s, which is negative or too large%s")                  \
     X(BAD_BLOCK, "argument block is %s, which is not positive%s")                                   \
+    X(LONG_BLOCK, "argument block is %s, which is not below 2^32, and a rank has two blocks%s")     \
     X(BAD_NNZ, "argument nnz is %s, which is negative%s")                                           \
     X(BAD_N, "argument n is %s, which is negative%s")                                               \
     X(BAD_ROOT, "argument root is %s, which is not a rank of comm%s")                               \

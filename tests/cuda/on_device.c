@@ -26,6 +26,7 @@ struct twin {
 struct known {
     const void *of;
     size_t index_bytes, element_bytes, count;
+    MPI_Datatype indextype, datatype;
     struct twin send, receive;
     void *indices, *values;
 };
@@ -131,10 +132,19 @@ static int finish(int code, MPI_Request *request)
     return code == MPI_SUCCESS ? PMPI_Wait(request, MPI_STATUS_IGNORE) : code;
 }
 
+/* The arrays of a call on vectors. In place, the receive buffer has what would be sent. */
+static void make_twins(const void *sendbuf, void *recvbuf, MPI_Count sent, MPI_Count received,
+                       MPI_Datatype datatype, struct twin *send, struct twin *receive)
+{
+    *send = make_twin(sendbuf, sent, datatype);
+    *receive = make_twin(recvbuf, sendbuf == MPI_IN_PLACE ? sent : received, datatype);
+}
+
 int MPIX_Sparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
                           MPI_Op op, MPI_Comm comm)
 {
-    struct twin send = make_twin(sendbuf, count, datatype), receive = make_twin(recvbuf, count, datatype);
+    struct twin send, receive;
+    make_twins(sendbuf, recvbuf, count, count, datatype, &send, &receive);
     int code = PMPIX_Sparse_allreduce(address_of(&send), address_of(&receive), count, datatype, op, comm);
     end_twins(&send, &receive);
     return code;
@@ -143,7 +153,8 @@ int MPIX_Sparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, M
 int MPIX_Isparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
                            MPI_Op op, MPI_Comm comm, MPI_Request *request)
 {
-    struct twin send = make_twin(sendbuf, count, datatype), receive = make_twin(recvbuf, count, datatype);
+    struct twin send, receive;
+    make_twins(sendbuf, recvbuf, count, count, datatype, &send, &receive);
     int code =
         PMPIX_Isparse_allreduce(address_of(&send), address_of(&receive), count, datatype, op, comm, request);
     code = finish(code, request);
@@ -151,20 +162,70 @@ int MPIX_Isparse_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, 
     return code;
 }
 
+/* Elements that a rank sends in a reduce_scatter. */
+static MPI_Count parts_of(MPI_Comm comm, MPI_Count part)
+{
+    int size = 1;
+    if (comm != MPI_COMM_NULL)
+        PMPI_Comm_size(comm, &size);
+    return part * size;
+}
+
+int MPIX_Sparse_reduce_scatter(const void *sendbuf, void *recvbuf, MPI_Count recvcount, MPI_Datatype datatype,
+                               MPI_Op op, MPI_Comm comm)
+{
+    struct twin send, receive;
+    make_twins(sendbuf, recvbuf, parts_of(comm, recvcount), recvcount, datatype, &send, &receive);
+    int code =
+        PMPIX_Sparse_reduce_scatter(address_of(&send), address_of(&receive), recvcount, datatype, op, comm);
+    end_twins(&send, &receive);
+    return code;
+}
+
+int MPIX_Isparse_reduce_scatter(const void *sendbuf, void *recvbuf, MPI_Count recvcount,
+                                MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Request *request)
+{
+    struct twin send, receive;
+    make_twins(sendbuf, recvbuf, parts_of(comm, recvcount), recvcount, datatype, &send, &receive);
+    int code = PMPIX_Isparse_reduce_scatter(address_of(&send), address_of(&receive), recvcount, datatype, op,
+                                            comm, request);
+    code = finish(code, request);
+    end_twins(&send, &receive);
+    return code;
+}
+
+/* Keeps the arrays of a plan until MPIX_Sparse_plan_free. */
+static int keep_plan(int code, MPIX_Sparse_plan plan, struct twin *send, struct twin *receive)
+{
+    if (code != MPI_SUCCESS) {
+        end_twins(send, receive);
+        return code;
+    }
+    struct known *known = learn(plan);
+    known->send = *send;
+    known->receive = *receive;
+    return code;
+}
+
 int MPIX_Sparse_allreduce_init(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
                                MPI_Op op, MPI_Comm comm, MPI_Info info, MPIX_Sparse_plan *plan)
 {
-    struct twin send = make_twin(sendbuf, count, datatype), receive = make_twin(recvbuf, count, datatype);
+    struct twin send, receive;
+    make_twins(sendbuf, recvbuf, count, count, datatype, &send, &receive);
     int code = PMPIX_Sparse_allreduce_init(address_of(&send), address_of(&receive), count, datatype, op, comm,
                                            info, plan);
-    if (code != MPI_SUCCESS) {
-        end_twins(&send, &receive);
-        return code;
-    }
-    struct known *known = learn(*plan);
-    known->send = send;
-    known->receive = receive;
-    return code;
+    return keep_plan(code, *plan, &send, &receive);
+}
+
+int MPIX_Sparse_reduce_scatter_init(const void *sendbuf, void *recvbuf, MPI_Count recvcount,
+                                    MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Info info,
+                                    MPIX_Sparse_plan *plan)
+{
+    struct twin send, receive;
+    make_twins(sendbuf, recvbuf, parts_of(comm, recvcount), recvcount, datatype, &send, &receive);
+    int code = PMPIX_Sparse_reduce_scatter_init(address_of(&send), address_of(&receive), recvcount, datatype,
+                                                op, comm, info, plan);
+    return keep_plan(code, *plan, &send, &receive);
 }
 
 int MPIX_Sparse_plan_start(MPIX_Sparse_plan plan, MPI_Request *request)
@@ -189,29 +250,133 @@ int MPIX_Sparse_plan_free(MPIX_Sparse_plan *plan)
     return PMPIX_Sparse_plan_free(plan);
 }
 
-int MPIX_Sparse_allreduce_coo(const void *indices, const void *values, MPI_Count nnz, MPI_Datatype indextype,
-                              MPI_Count count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
-                              MPIX_Sparse_result *result)
+/* Coordinates of a call, and their device copies. Without elements the program's pointers are passed on. */
+struct coo_twins {
+    struct twin values;
+    void *copy;          /* of the indices, or NULL */
+    const void *indices; /* to pass */
+    MPI_Datatype indextype, datatype;
+};
+
+static struct coo_twins open_coo(const void *indices, const void *values, MPI_Count nnz,
+                                 MPI_Datatype indextype, MPI_Datatype datatype)
 {
+    struct coo_twins coo = { .indices = indices, .indextype = indextype, .datatype = datatype };
     int index_bytes = 0;
     if (indextype != MPI_DATATYPE_NULL)
         PMPI_Type_size(indextype, &index_bytes);
-    struct twin data = make_twin(values, nnz, datatype);
-    void *device_indices = nnz > 0 ? to_device(indices, (size_t)nnz * (size_t)index_bytes) : NULL;
-    int code = PMPIX_Sparse_allreduce_coo(nnz > 0 ? device_indices : indices, address_of(&data), nnz,
-                                          indextype, count, datatype, op, comm, result);
-    if (data.bytes != 0)
-        drop(data.device);
-    drop(device_indices);
+    coo.values = make_twin(values, nnz, datatype);
+    if (nnz > 0)
+        coo.indices = coo.copy = to_device(indices, (size_t)nnz * (size_t)index_bytes);
+    return coo;
+}
+
+static int close_coo(int code, struct coo_twins *coo, MPI_Count count, const MPIX_Sparse_result *result)
+{
+    if (coo->values.bytes != 0)
+        drop(coo->values.device);
+    drop(coo->copy);
     if (code != MPI_SUCCESS)
         return code;
     MPI_Aint lower, extent;
-    PMPI_Type_get_extent(datatype, &lower, &extent);
+    int index_bytes;
+    PMPI_Type_get_extent(coo->datatype, &lower, &extent);
+    PMPI_Type_size(coo->indextype, &index_bytes);
     struct known *known = learn(*result);
     known->index_bytes = (size_t)index_bytes;
     known->element_bytes = (size_t)extent;
     known->count = (size_t)count;
     return code;
+}
+
+int MPIX_Sparse_allreduce_coo(const void *indices, const void *values, MPI_Count nnz, MPI_Datatype indextype,
+                              MPI_Count count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
+                              MPIX_Sparse_result *result)
+{
+    struct coo_twins coo = open_coo(indices, values, nnz, indextype, datatype);
+    int code = PMPIX_Sparse_allreduce_coo(coo.indices, address_of(&coo.values), nnz, indextype, count,
+                                          datatype, op, comm, result);
+    return close_coo(code, &coo, count, result);
+}
+
+int MPIX_Sparse_reduce_scatter_coo(const void *indices, const void *values, MPI_Count nnz,
+                                   MPI_Datatype indextype, MPI_Count count, MPI_Count block,
+                                   MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
+                                   MPIX_Sparse_result *result)
+{
+    struct coo_twins coo = open_coo(indices, values, nnz, indextype, datatype);
+    int code = PMPIX_Sparse_reduce_scatter_coo(coo.indices, address_of(&coo.values), nnz, indextype, count,
+                                               block, datatype, op, comm, result);
+    return close_coo(code, &coo, count, result);
+}
+
+int MPIX_Isparse_reduce_scatter_coo(const void *indices, const void *values, MPI_Count nnz,
+                                    MPI_Datatype indextype, MPI_Count count, MPI_Count block,
+                                    MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
+                                    MPIX_Sparse_result *result, MPI_Request *request)
+{
+    struct coo_twins coo = open_coo(indices, values, nnz, indextype, datatype);
+    int code = PMPIX_Isparse_reduce_scatter_coo(coo.indices, address_of(&coo.values), nnz, indextype, count,
+                                                block, datatype, op, comm, result, request);
+    return close_coo(finish(code, request), &coo, count, result);
+}
+
+int MPIX_Sparse_allgather_coo(const void *indices, const void *values, MPI_Count nnz, MPI_Datatype indextype,
+                              MPI_Count count, MPI_Datatype datatype, MPI_Comm comm,
+                              MPIX_Sparse_result *result)
+{
+    struct coo_twins coo = open_coo(indices, values, nnz, indextype, datatype);
+    int code = PMPIX_Sparse_allgather_coo(coo.indices, address_of(&coo.values), nnz, indextype, count,
+                                          datatype, comm, result);
+    return close_coo(code, &coo, count, result);
+}
+
+int MPIX_Isparse_allgather_coo(const void *indices, const void *values, MPI_Count nnz, MPI_Datatype indextype,
+                               MPI_Count count, MPI_Datatype datatype, MPI_Comm comm,
+                               MPIX_Sparse_result *result, MPI_Request *request)
+{
+    struct coo_twins coo = open_coo(indices, values, nnz, indextype, datatype);
+    int code = PMPIX_Isparse_allgather_coo(coo.indices, address_of(&coo.values), nnz, indextype, count,
+                                           datatype, comm, result, request);
+    return close_coo(finish(code, request), &coo, count, result);
+}
+
+/* What MPIX_Sparse_plan_start_coo needs to copy. */
+static int keep_coo_plan(int code, MPIX_Sparse_plan plan, MPI_Datatype indextype, MPI_Count count,
+                         MPI_Datatype datatype)
+{
+    if (code != MPI_SUCCESS)
+        return code;
+    struct known *known = learn(plan);
+    known->indextype = indextype;
+    known->datatype = datatype;
+    known->count = (size_t)count;
+    return code;
+}
+
+int MPIX_Sparse_reduce_scatter_coo_init(MPI_Datatype indextype, MPI_Count count, MPI_Count block,
+                                        MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Info info,
+                                        MPIX_Sparse_plan *plan)
+{
+    int code = PMPIX_Sparse_reduce_scatter_coo_init(indextype, count, block, datatype, op, comm, info, plan);
+    return keep_coo_plan(code, *plan, indextype, count, datatype);
+}
+
+int MPIX_Sparse_allgather_coo_init(MPI_Datatype indextype, MPI_Count count, MPI_Datatype datatype,
+                                   MPI_Comm comm, MPI_Info info, MPIX_Sparse_plan *plan)
+{
+    int code = PMPIX_Sparse_allgather_coo_init(indextype, count, datatype, comm, info, plan);
+    return keep_coo_plan(code, *plan, indextype, count, datatype);
+}
+
+int MPIX_Sparse_plan_start_coo(MPIX_Sparse_plan plan, const void *indices, const void *values, MPI_Count nnz,
+                               MPIX_Sparse_result *result, MPI_Request *request)
+{
+    const struct known *known = known_of(plan);
+    MPI_Count count = (MPI_Count)known->count;
+    struct coo_twins coo = open_coo(indices, values, nnz, known->indextype, known->datatype);
+    int code = PMPIX_Sparse_plan_start_coo(plan, coo.indices, address_of(&coo.values), nnz, result, request);
+    return close_coo(finish(code, request), &coo, count, result);
 }
 
 static void *copy_of(const void *array, size_t bytes, void **kept)

@@ -210,6 +210,15 @@ static void block_zero(struct arguments *a)
     a->block = 0;
 }
 
+/* Four blocks of 2^32 elements. */
+static void block_long(struct arguments *a)
+{
+    a->indextype = MPI_UINT64_T;
+    a->nnz = 0;
+    a->block = (MPI_Count)1 << 32;
+    a->count = (MPI_Count)4 * ranks << 32;
+}
+
 static void block_other(struct arguments *a)
 {
     a->block = 8;
@@ -287,6 +296,7 @@ static const struct fault {
     { "index -1", REDUCE_SCATTER, index_negative, "indices holds -1", ANYWHERE, NULL, NULL },
     { "null result", REDUCE_SCATTER, result_null, "result is null", ANYWHERE, NULL, NULL },
     { "block 0", REDUCE_SCATTER, block_zero, "block is 0", ANYWHERE, NULL, NULL },
+    { "block 2^32", REDUCE_SCATTER, block_long, "block is 4294967296", ANYWHERE, NULL, NULL },
     { "another block", REDUCE_SCATTER, block_other, "block differs between ranks", ON_ONE_RANK, "7", "8" },
     { "another count", REDUCE_SCATTER, count_other, "count differs between ranks", ON_ONE_RANK, "100",
       "101" },
