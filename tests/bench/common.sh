@@ -13,6 +13,9 @@ manual=${srcdir:-$(dirname "$0")/../..}/doc/man
 [ -n "$MPIEXEC" ] || skip "${MPIEXEC_WHY:-MPIEXEC is not set}"
 [ -x "$perf" ] || skip "no $perf"
 
+folder=$(mktemp -d) || exit 99
+trap 'rm -rf "$folder"' EXIT
+
 launch=$MPIEXEC
 if [ "$SAR_MPI" = openmpi ]; then
     launch="$launch --oversubscribe"
@@ -20,13 +23,12 @@ if [ "$SAR_MPI" = openmpi ]; then
         launch="$launch --allow-run-as-root"
     fi
 fi
-launch="timeout -k 10 300 $launch"
+# More ranks than processors: without this each wait takes time slices.
+yield=$(make_yield "$folder")
+launch="${yield:+env LD_PRELOAD=$yield }timeout -k 10 300 $launch"
 if [ -n "$SAR_TEST_LOCK" ] && command -v flock >/dev/null; then
     launch="flock $SAR_TEST_LOCK $launch"
 fi
-
-folder=$(mktemp -d) || exit 99
-trap 'rm -rf "$folder"' EXIT
 
 # expect STATUS RANKS OPTION...: run the benchmark; its output goes to $folder/out, its errors to $folder/err.
 expect() {

@@ -4,20 +4,33 @@
 
 #include <dlfcn.h>
 #include <sched.h>
+#include <stdlib.h>
 
 typedef unsigned (*progress_fn)(void *worker);
 
-static progress_fn progress;
-
-__attribute__((constructor)) static void find(void)
+/* Python loads UCX after this library, and not for all to see. */
+static progress_fn find(void)
 {
-    *(void **)&progress = dlsym(RTLD_NEXT, "ucp_worker_progress");
+    void *found = dlsym(RTLD_NEXT, "ucp_worker_progress");
+    if (found == NULL) {
+        void *ucp = dlopen("libucp.so.0", RTLD_LAZY | RTLD_NOLOAD);
+        found = ucp == NULL ? NULL : dlsym(ucp, "ucp_worker_progress");
+    }
+    if (found == NULL)
+        abort();
+    return *(progress_fn *)&found;
 }
 
 unsigned ucp_worker_progress(void *worker);
 unsigned ucp_worker_progress(void *worker)
 {
-    unsigned events = progress(worker);
+    static progress_fn progress;
+    progress_fn known = __atomic_load_n(&progress, __ATOMIC_RELAXED);
+    if (known == NULL) {
+        known = find();
+        __atomic_store_n(&progress, known, __ATOMIC_RELAXED);
+    }
+    unsigned events = known(worker);
     if (events == 0)
         sched_yield();
     return events;
