@@ -13,6 +13,8 @@ build=${SAR_BUILD:-.}
 
 folder=$(mktemp -d) || exit 99
 trap 'rm -rf "$folder"' EXIT
+SAR_YIELD=$(make_yield "$folder")
+export SAR_YIELD
 
 # launch RANKS PROGRAM...: run a program; its output goes to $folder/out, its errors to $folder/err.
 launch() {

@@ -3,6 +3,8 @@
 
 folder=$(mktemp -d) || exit 99
 trap 'rm -rf "$folder"' EXIT
+SAR_YIELD=$(make_yield "$folder")
+export SAR_YIELD
 # shellcheck disable=SC2034  # for the scripts that include this
 failed=0
 
