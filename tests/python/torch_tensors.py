@@ -16,7 +16,9 @@ torch = need("torch", "python3-torch")
 import mpix_sparse  # noqa: E402
 import mpix_sparse.torch as hvd  # noqa: E402
 from mpix_sparse import _coo  # noqa: E402
-from mpix_sparse.torch import _ops  # noqa: E402
+from mpix_sparse.torch import _blocking, _ops  # noqa: E402
+from mpix_sparse.torch._allreduce import start_allreduce  # noqa: E402
+from mpix_sparse.torch._world import world  # noqa: E402
 
 hvd.init()
 RANK, SIZE = hvd.rank(), hvd.size()
@@ -272,6 +274,46 @@ class Tensors(unittest.TestCase):
         self.assertTrue(torch.equal(out.to_dense(), total))
         self.assertTrue(torch.equal(out.coalesce().indices(), total.any(1).nonzero().t()))
         self.assertTrue(torch.equal(hvd.allreduce(rows(RANK)).to_dense(), total / SIZE))
+
+    def test_dense_blocking(self):
+        """As test_sparse_blocking(), also for types and sizes that the C library passes to MPI."""
+        types = torch.float32, torch.complex64, torch.uint8
+        calls = [(hvd.Sum, size, dtype) for size in (3, 1000, 100000) for dtype in types]
+        calls += [(hvd.Average, 1000, torch.float64), (hvd.Max, 0, torch.int64), (hvd.Product, 7, torch.int8)]
+        start = unittest.mock.patch("mpix_sparse.torch._allreduce.start_allreduce", wraps=start_allreduce)
+        for busy in ((), range(SIZE), (SIZE - 1,)):
+            for op, size, dtype in calls:
+                first = hvd.allreduce_async(torch.ones(3), op=hvd.Sum)
+                if RANK not in busy:
+                    hvd.synchronize(first)
+                tensor = torch.ones(size, dtype=dtype)
+                with start as nonblocking:
+                    out = hvd.allreduce(tensor, op=op, prescale_factor=2)
+                    self.assertEqual(int(tensor.sum().real), size)
+                    self.assertIs(hvd.allreduce_(tensor, op=op), tensor)
+                self.assertEqual(nonblocking.call_count > 0, RANK in busy)
+                once = {"Sum": SIZE, "Product": 2 ** (SIZE - 1)}.get(op.name, 1)
+                self.assertTrue(bool((out == 2 * once).all()), (op, size, dtype))
+                self.assertTrue(bool((tensor == (SIZE if op is hvd.Sum else 1)).all()), (op, size, dtype))
+                self.assertTrue(bool((hvd.synchronize(first) == SIZE).all()))
+
+    def test_unchecked_is_nonblocking(self):
+        """Calls that may be passed to MPI are nonblocking, since MPI's blocking ones do not match those."""
+        start = unittest.mock.patch("mpix_sparse.torch._allreduce.start_allreduce", wraps=start_allreduce)
+        with unittest.mock.patch.object(world(), "may_block", False), start as nonblocking:
+            self.assertEqual(hvd.allreduce_(torch.ones(3), op=hvd.Sum).tolist(), [SIZE] * 3)
+        self.assertEqual(nonblocking.call_count, 1)
+
+    def test_spare_results(self):
+        """The memory of small results is kept for the next call, whose type may be another."""
+        _blocking._spare.clear()
+        for size in (0, 5, 200, 50000, 20, 3):
+            for dtype in (torch.float64, torch.int32):
+                tensor = torch.ones(size, 2, dtype=dtype).to_sparse(1)
+                out = hvd.allreduce(tensor, op=hvd.Sum)
+                self.assertEqual((out._nnz(), int(out.to_dense().sum())), (size, 2 * size * SIZE))
+                self.assertLessEqual(len(_blocking._spare), 1)
+        self.assertEqual(len(_blocking._spare), 1)
 
     def test_sparse_blocking(self):
         """A rank without calls in flight blocks in the C library, which matches the calls of others."""

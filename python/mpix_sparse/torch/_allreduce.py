@@ -5,20 +5,21 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable
 
 import torch
 
-from .. import _coo, _mpi, _pending, _types
+from .. import _coo, _mpi, _types
 from .._library import library
 from .._pending import PendingCall
-from . import _deferred
 from ._adasum import start_adasum
-from ._agree import AVERAGE, label_of, refuse, start_deferred
+from ._agree import refuse, start_deferred
+from ._blocking import reduce_dense, reduce_sparse
 from ._checked import CheckedCall
 from ._collective import collective
 from ._compression import Compression, Compressor
 from ._compressor import refuse_compression
+from ._labels import dense_label, describe_dense, describe_sparse, sparse_label
 from ._ops import is_eager, operator
 from ._process_set import ranks_of, set_of, set_of_number
 from ._tensors import (
@@ -39,27 +40,6 @@ from ._tensors import (
 )
 from ._work import Work, finished_work
 from ._world import World
-
-
-def _describe(op: str, name: str, count: int) -> str:
-    return f"allreduce({op}, {name} of {count} elements)"
-
-
-def _describe_sparse(op: str, name: str, shape: torch.Size, sparse_dim: int) -> str:
-    dimensions = f" with {sparse_dim} sparse dimensions" if sparse_dim < len(shape) else ""
-    return f"allreduce({op}, sparse {name} of shape {tuple(shape)}{dimensions})"
-
-
-def _sparse_label(op: Op, shape: torch.Size, sparse_dim: int) -> Any:
-    """The label of a call on a sparse tensor. The C library compares count and row, which are equal for some
-    different shapes."""
-    if sparse_dim == 1 and len(shape) <= 2:
-        return _label(op)
-    return label_of(hash((op is Average, sparse_dim, *shape)))
-
-
-def _label(op: Op) -> Any:
-    return AVERAGE if op is Average else None
 
 
 def _start(
@@ -119,7 +99,7 @@ def start_allreduce(
     if scales[0] != 1:
         scale_(buffer, scales[0])
     name, count = type_of(buffer), buffer.numel()
-    text, label = group or ((_describe, op.name, name, count), _label(op))
+    text, label = group or ((describe_dense, op.name, name, count), dense_label(op))
     handle = _start_in_place(buffer, name, op.reduction, ranks, text, label)
     divisor = op.divisor(ranks.size)
 
@@ -146,54 +126,6 @@ def _start_in_place(buffer: torch.Tensor, name: str, op: str, ranks: World, text
     return _start(start, ranks, name, text, label)
 
 
-class _SparseCall(NamedTuple):
-    """A call on a sparse COO tensor with checked arguments.
-
-    Attributes:
-        text, label: as for _start().
-        finish: makes the new tensor of the call's result.
-    """
-
-    arguments: _coo.CooArguments
-    name: str
-    text: Any
-    label: Any
-    finish: Callable[[Any], torch.Tensor]
-
-
-def _prepare_sparse(tensor: torch.Tensor, op: Op, ranks: World, scales: tuple[float, float]) -> _SparseCall:
-    """Check the arguments of a call on a sparse COO tensor, and scale its values. No call starts."""
-    refuse_average(tensor, op)
-    if op is Adasum:
-        raise TypeError("there is no Adasum of a sparse tensor; make it dense")
-    tensor = detached(tensor)
-    if tensor.sparse_dim() == 0:
-        raise ValueError("a sparse tensor without sparse dimensions cannot be reduced; make it dense")
-    sparse_dim, name, shape = tensor.sparse_dim(), type_of(tensor), tensor.shape
-    elements = elements_of(tensor, sparse_dim, scales[0])
-    arguments = _coo.CooArguments(elements, shape[:sparse_dim].numel(), op.reduction, ranks.comm(name), None)
-    refuse(elements.problem)
-
-    def finish(result: Any) -> torch.Tensor:
-        return sparse_like(tensor, sparse_dim, result, op.divisor(ranks.size), scales[1])
-
-    text = _describe_sparse, op.name, name, shape, sparse_dim
-    return _SparseCall(arguments, name, text, _sparse_label(op, shape, sparse_dim), finish)
-
-
-def _start_prepared(call: _SparseCall, ranks: World, output: torch.Tensor | None) -> Work:
-    handle = _start(functools.partial(_coo.start, call.arguments), ranks, *call[1:4])
-
-    def finish(result: Any) -> torch.Tensor:
-        made = call.finish(result)
-        if output is None:
-            return made
-        output.data = made
-        return output
-
-    return Work(handle, finish, ranks.plain)
-
-
 def start_sparse(
     tensor: torch.Tensor,
     op: Op,
@@ -204,27 +136,42 @@ def start_sparse(
 ) -> Work:
     """Start to reduce a sparse COO tensor into a new one; `output`, if given, gets its data. See
     start_allreduce() for `group`."""
-    call = _prepare_sparse(tensor, op, ranks, scales)
-    if group is not None:
-        call = call._replace(text=group[0], label=group[1])
-    return _start_prepared(call, ranks, output)
+    refuse_average(tensor, op)
+    if op is Adasum:
+        raise TypeError("there is no Adasum of a sparse tensor; make it dense")
+    tensor = detached(tensor)
+    if tensor.sparse_dim() == 0:
+        raise ValueError("a sparse tensor without sparse dimensions cannot be reduced; make it dense")
+    sparse_dim, name, shape = tensor.sparse_dim(), type_of(tensor), tensor.shape
+    elements = elements_of(tensor, sparse_dim, scales[0])
+    arguments = _coo.CooArguments(elements, shape[:sparse_dim].numel(), op.reduction, ranks.comm(name), None)
+    refuse(elements.problem)
+    text = describe_sparse, op.name, name, shape, sparse_dim
+    how = group or (text, sparse_label(op, shape, sparse_dim))
+    handle = _start(functools.partial(_coo.start, arguments), ranks, name, *how)
+
+    def finish(result: Any) -> torch.Tensor:
+        made = sparse_like(tensor, sparse_dim, result, op.divisor(ranks.size), scales[1])
+        if output is None:
+            return made
+        output.data = made
+        return output
+
+    return Work(handle, finish, ranks.plain)
 
 
 def _reduce_sparse(tensor: torch.Tensor, op: Op, ranks: World, scales: tuple[float, float]) -> torch.Tensor:
-    """Reduce a sparse COO tensor into a new one; blocks. The blocking function of the C library matches
-    nonblocking ones of other ranks. It takes less time, but makes no progress on other calls of this rank."""
-    call = _prepare_sparse(tensor, op, ranks, scales)
-    comm = ranks.comm(call.name)
-    if comm is not ranks.plain or not _pending.is_idle() or _deferred.are_waiting():
-        return _start_prepared(call, ranks, None).wait()
-    ranks.last = comm
-    if call.label is not None and ranks.checks:
-        _mpi.check(library.MPIX_Sparse_comm_set_label(comm, call.label))
-    code = library.MPIX_Sparse_allreduce_coo(*call.arguments.arguments)
-    if code != 0:
-        CheckedCall(ranks, call.text, call, None).end(code).wait()
-    CheckedCall.count(ranks)
-    return call.finish(call.arguments.result)
+    """Reduce a sparse COO tensor into a new one; blocks."""
+    made = reduce_sparse(tensor, op, ranks, scales)
+    return start_sparse(tensor, op, ranks, None, scales).wait() if made is None else made
+
+
+def _reduce_dense(
+    tensor: torch.Tensor, output: torch.Tensor | None, op: Op, ranks: World, scales: tuple[float, float]
+) -> torch.Tensor:
+    """As start_allreduce(); blocks."""
+    made = reduce_dense(tensor, output is tensor, op, ranks, scales)
+    return start_allreduce(tensor, output, op, ranks, scales).wait() if made is None else made
 
 
 @collective
@@ -261,13 +208,22 @@ def allreduce_async(
     return start_allreduce(tensor, None, chosen, ranks, scales)
 
 
+@collective
+def _reduce_new(tensor: torch.Tensor, op: Op, scales: tuple[float, float], process_set: Any) -> torch.Tensor:
+    """Reduce a tensor into a new one; blocks."""
+    ranks = ranks_of(process_set)
+    refuse_other(tensor)
+    if tensor.is_sparse:
+        return _reduce_sparse(tensor, op, ranks, scales)
+    return _reduce_dense(tensor, None, op, ranks, scales)
+
+
 def _reduce(
     tensor: torch.Tensor, op: str, prescale: float, postscale: float, process_set: int = 0
 ) -> torch.Tensor:
     if op not in OPS:
         raise ValueError(f"op is {op!r}; it must be one of {', '.join(OPS)}")
-    members = set_of_number(process_set)
-    return allreduce_async(tensor, None, None, OPS[op], prescale, postscale, members).wait()
+    return _reduce_new(tensor, OPS[op], (prescale, postscale), set_of_number(process_set))
 
 
 _allreduce = operator(_reduce)
@@ -312,15 +268,17 @@ def allreduce(
             call, it is a ValueError too.
     """
     ranks = ranks_of(process_set)
-    refuse_compression(compression)
     refuse_other(tensor)
-    chosen, compressed = choose_op(average, op), compression.compress(tensor)
+    chosen, compressed = choose_op(average, op), tensor
+    if compression is not Compression.none:
+        refuse_compression(compression)
+        compressed = compression.compress(tensor)
     scales = prescale_factor, postscale_factor
     if tensor.is_sparse:
         reduced = _reduce_sparse(compressed, chosen, ranks, scales)
         return reduced if compressed is tensor else reduced.to(tensor.dtype)
     if is_eager(compressed):  # the operator would take most of the time of a small call
-        reduced = start_allreduce(compressed, None, chosen, ranks, scales).wait()
+        reduced = _reduce_dense(compressed, None, chosen, ranks, scales)
         return reduced if compressed is tensor else reduced.to(tensor.dtype)
     number = set_of(process_set).process_set_id
     return _allreduce(compressed, chosen.name, *scales, number).to(tensor.dtype)
@@ -339,7 +297,7 @@ def allreduce_(
     """Reduce a tensor over all ranks in place, and return it. Collective; see allreduce()."""
     scales = prescale_factor, postscale_factor
     chosen, ranks = choose_op(average, op), ranks_of(process_set)
-    return start_allreduce(tensor, tensor, chosen, ranks, scales).wait()
+    return _reduce_dense(tensor, tensor, chosen, ranks, scales)
 
 
 @collective

@@ -13,7 +13,7 @@ from .. import _mpi
 from .._error import Error
 from .._library import library
 from .._pending import Handle, PendingCall
-from ._world import World
+from ._world import World, total
 
 SECONDS = 3  # wait for descriptions; one is missing only if another rank's call has none
 _TAGS = 1 << 15
@@ -102,7 +102,7 @@ class CheckedCall(PendingCall):
     @staticmethod
     def count(ranks: World) -> int:
         """Count a call, which is of this class unless it has succeeded; returns its number."""
-        World.started += 1
+        total.calls += 1
         ranks.calls += 1
         return ranks.calls
 

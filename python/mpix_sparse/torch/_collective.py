@@ -10,7 +10,7 @@ from typing import Any, Callable, TypeVar
 from ._agree import Agreement
 from ._ops import is_compiling
 from ._process_set import ranks_of
-from ._world import World
+from ._world import World, total
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -46,11 +46,11 @@ def collective(function: _Function) -> _Function:
     def call(*given: Any, **named: Any) -> Any:
         if is_compiling():
             return function(*given, **named)
-        before = World.started
+        before = total.calls
         try:
             return function(*given, **named)
         except Exception as error:
-            ranks = _ranks_of_call(function, given, named) if World.started == before else None
+            ranks = _ranks_of_call(function, given, named) if total.calls == before else None
             if ranks is not None:
                 share_error(error, ranks)
             raise

@@ -115,7 +115,7 @@ def ranks_of(process_set: Any) -> World:
     Raises:
         ValueError: the argument is not a process set that can be used here. Only on this rank.
     """
-    return set_of(process_set).members()
+    return world() if process_set is None else set_of(process_set).members()
 
 
 def set_of_number(number: int) -> ProcessSet:

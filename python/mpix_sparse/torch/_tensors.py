@@ -19,6 +19,8 @@ from .._arrays import Array, memory
 from .._coo import DirectElements
 
 SINGLE_THREAD_BYTES = 1 << 16  # limit for copies that PyTorch does not make, which starts threads
+_DOT_ELEMENTS = 1 << 10  # limit for indices that one product converts, rather than operations on rows
+_LAYOUTS = torch.strided, torch.sparse_coo
 
 
 @dataclass(frozen=True)
@@ -44,11 +46,12 @@ OPS = {op.name: op for op in (Average, Sum, Min, Max, Product, Adasum)}
 
 def type_of(tensor: torch.Tensor) -> str:
     """The name of a tensor's type, without its prefix."""
-    return _name(tensor.dtype)
+    return name_of(tensor.dtype)
 
 
 @functools.lru_cache(maxsize=None)
-def _name(dtype: torch.dtype) -> str:
+def name_of(dtype: torch.dtype) -> str:
+    """The name of a type, without its prefix."""
     return str(dtype).replace("torch.", "")
 
 
@@ -70,7 +73,7 @@ def refuse_other(tensor: Any) -> None:
     """Raise TypeError unless this is a dense or sparse COO tensor."""
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"a tensor is needed, not {type(tensor).__name__}")
-    if tensor.layout not in (torch.strided, torch.sparse_coo):
+    if tensor.layout not in _LAYOUTS:
         raise TypeError(
             f"a tensor of layout {tensor.layout} cannot be reduced; dense and sparse COO ones can"
         )
@@ -95,7 +98,7 @@ def scale_(tensor: torch.Tensor, factor: float, divisor: int = 1) -> torch.Tenso
 
 def as_array(tensor: torch.Tensor) -> Array:
     """Describe a tensor as an Array, without _arrays.view()."""
-    where = tensor, tensor.data_ptr(), _name(tensor.dtype)
+    where = tensor, tensor.data_ptr(), name_of(tensor.dtype)
     return Array(*where, tuple(tensor.shape), tensor.is_contiguous(), True, tensor.is_cuda)
 
 
@@ -144,18 +147,30 @@ def coordinates(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Flat indices and values of a sparse COO tensor, on the host. Elements are numbered along the sparse
     dimensions."""
     indices = tensor._indices()
-    flat = indices[0] if len(indices) == 1 else torch.from_numpy(_ravel(indices, tensor.shape))
+    if len(indices) == 1:
+        flat = indices[0]
+    else:
+        flat = torch.from_numpy(ravel(indices.cpu(), tensor.shape[: len(indices)]))
     return on_host(flat), on_host(tensor._values())
 
 
-def _ravel(indices: torch.Tensor, shape: torch.Size) -> numpy.ndarray:
-    """Convert indices in several dimensions to flat indices. PyTorch's functions take longer than NumPy's."""
-    rows = indices.cpu().numpy()
+def ravel(indices: torch.Tensor, extents: torch.Size) -> numpy.ndarray:
+    """Convert indices in several dimensions, in host memory, to flat indices. PyTorch's functions take longer
+    than NumPy's."""
+    rows = indices.numpy()
+    if rows.size <= _DOT_ELEMENTS:
+        return _multipliers(extents).dot(rows)
     flat = rows[0]
     for i in range(1, len(rows)):
-        flat = flat * shape[i]
+        flat = flat * extents[i]
         flat += rows[i]
     return flat
+
+
+@functools.lru_cache(maxsize=64)
+def _multipliers(extents: torch.Size) -> numpy.ndarray:
+    """The distances of elements that are neighbours in each dimension."""
+    return numpy.array([extents[i + 1 :].numel() for i in range(len(extents))])
 
 
 def elements_of(tensor: torch.Tensor, sparse_dim: int, factor: float) -> DirectElements:
@@ -164,12 +179,12 @@ def elements_of(tensor: torch.Tensor, sparse_dim: int, factor: float) -> DirectE
     if factor != 1:
         values = scale_(values.clone(), factor)
     if sparse_dim != 1:
-        indices = torch.from_numpy(_ravel(indices, tensor.shape))
+        indices = torch.from_numpy(ravel(indices.cpu(), tensor.shape[:sparse_dim]))
     elif not is_plain(indices):
         indices = on_host(indices[0])
     shape = values.shape
     where = indices.data_ptr(), values.data_ptr(), shape[0]
-    return DirectElements(*where, _name(values.dtype), tuple(shape[1:]), (indices, values))
+    return DirectElements(*where, name_of(values.dtype), tuple(shape[1:]), (indices, values))
 
 
 _unchecked: Any = getattr(  # in PyTorch 1.13; newer ones have the argument
@@ -193,9 +208,26 @@ def sparse_like(
     tensor: torch.Tensor, sparse_dim: int, result: Result, divisor: int = 1, factor: float = 1
 ) -> torch.Tensor:
     """Copy a result, scaled, to a sparse tensor with the shape and device of a tensor."""
-    nnz, indices, values = result.contents()
     extents, row = tensor.shape[:sparse_dim], tensor.shape[sparse_dim:]
-    if sparse_dim == 1:
+    return copy_result(tensor, extents, row, result.contents(), divisor, factor)
+
+
+def copy_result(
+    tensor: torch.Tensor,
+    extents: torch.Size,
+    row: torch.Size,
+    contents: tuple[int, int, int],
+    divisor: int = 1,
+    factor: float = 1,
+) -> torch.Tensor:
+    """As sparse_like().
+
+    Args:
+        extents, row: the sparse, and the dense, dimensions of the tensor.
+        contents: those of a result.
+    """
+    nnz, indices, values = contents
+    if len(extents) == 1:
         coordinates = _copy_memory(indices, (1, nnz), torch.int64)
     else:
         coordinates = torch.from_numpy(_unravel(indices, nnz, extents))
@@ -206,10 +238,10 @@ def sparse_like(
 def _unravel(address: int, nnz: int, extents: torch.Size) -> numpy.ndarray:
     """Convert flat indices in the library's memory to indices in each dimension."""
     rows = numpy.empty((len(extents), nnz), numpy.int64)
-    if nnz:
+    if nnz:  # NumPy takes longer for Python's integers than for its own
         flat = numpy.frombuffer(memory(address, 8 * nnz, writable=False), numpy.int64)
         for i in range(len(extents) - 1, 0, -1):
-            numpy.divmod(flat, extents[i], out=(rows[0], rows[i]))
+            numpy.divmod(flat, numpy.int64(extents[i]), rows[0], rows[i])
             flat = rows[0]
     return rows
 
@@ -219,7 +251,9 @@ def _scaled(
 ) -> torch.Tensor:
     """A new tensor as scale_() would compute it from the library's memory, in one pass if only the divisor
     differs from 1."""
-    if factor == 1 and divisor != 1 and dtype != torch.float16:
+    if factor == divisor == 1:
+        return _copy_memory(address, shape, dtype)
+    if factor == 1 and dtype != torch.float16:
         return view_memory(address, shape, dtype) / divisor
     return scale_(_copy_memory(address, shape, dtype), factor, divisor)
 
@@ -238,7 +272,7 @@ def view_memory(address: int, shape: tuple[int, ...], dtype: torch.dtype) -> tor
     """A tensor over the library's memory, valid only as long as the result."""
     if 0 in shape:
         return torch.empty(shape, dtype=dtype)
-    size = math.prod(shape) * _types.item_size(_name(dtype))
+    size = math.prod(shape) * _types.item_size(name_of(dtype))
     # PyTorch warns about read-only memory.
     found = torch.frombuffer(memory(address, size, writable=True), dtype=dtype)
     return found if len(shape) == 1 else found.view(shape)

@@ -14,6 +14,19 @@ from .._duplicates import Duplicates, duplicate
 from .._library import library
 
 
+class _Total:
+    """The number of calls that have started. A new value of a class' attribute would take half a microsecond:
+    Python then forgets where it found attributes of the objects."""
+
+    __slots__ = ("calls",)
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+
+total = _Total()  # of all Worlds
+
+
 class World(Duplicates):
     """Communicators of some ranks. Creation is collective, while no call is in flight.
 
@@ -25,13 +38,11 @@ class World(Duplicates):
         compared: for calls that start when their arguments have been compared (_agree.py), all of them in
             the order of the program.
         checks: True if ranks compare the arguments of all calls.
+        may_block: True if no calls are passed to MPI, whose blocking functions do not match nonblocking ones.
         numbers: of these ranks, in world(); for errors.
         calls: number of calls whose arguments have been compared, the same on all ranks.
-        started: the same of all Worlds.
         last: the communicator of the last reduction that has started.
     """
-
-    started = 0
 
     def __init__(self, comm: Any, forward: str | None = None, label: str = "") -> None:
         handle = _mpi.communicator(comm)
@@ -40,6 +51,7 @@ class World(Duplicates):
             forward = _hints.forward(handle)
         super().__init__(handle, label, forward=forward)
         self.forward, self.checks = forward, forward == "0" and self.size > 1
+        self.may_block = forward == "0"
         self.compared, self.calls, self.last = duplicate(handle, label), 0, self.plain
         self.numbers: Sequence[int] = range(self.size)
         self.local_rank, self.local_size = _local(handle)

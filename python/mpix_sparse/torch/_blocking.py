@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Allreduces of tensors in host memory by the blocking functions of the C library. They make no object for a
+call in flight, and so take a part of the time. They match nonblocking ones of other ranks, but make no
+progress on other calls of this rank. The functions return None if they cannot make a call, or if an argument
+is wrong; no call has started then."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+from typing import Any, NamedTuple
+
+import torch
+
+from .. import _arrays, _mpi, _pending, _types
+from .._library import library
+from . import _deferred
+from ._checked import CheckedCall
+from ._labels import dense_label, describe_dense, describe_sparse, sparse_label
+from ._tensors import OPS, Average, Op, copy_result, detached, is_plain, name_of, ravel, scale_
+from ._world import World
+
+_STRIDED = torch.strided
+_KINDS = 1024  # of calls on sparse tensors that are remembered
+_SPARE_BYTES = 1 << 16  # limit for a result whose memory is kept
+
+
+def _is_idle() -> bool:
+    """True if no call of this rank is in flight, which a blocking call might keep from its end."""
+    return _pending.is_idle() and not _deferred.are_waiting()
+
+
+@functools.lru_cache(maxsize=None)
+def _dense_kind(dtype: torch.dtype, op: str) -> tuple[str, Any, Any, Any] | None:
+    """The name of a type, the MPI datatype and op, and the label. None if ranks agree before a call, as for
+    16-bit floats, or if the op is not for the type."""
+    name, chosen = name_of(dtype), OPS[op]
+    if name in _types.HALVES or chosen is Average and not (dtype.is_floating_point or dtype.is_complex):
+        return None
+    try:
+        return name, _types.datatype(name), _types.operation(chosen.reduction, name), dense_label(chosen)
+    except (TypeError, ValueError):
+        return None
+
+
+def reduce_dense(
+    tensor: torch.Tensor, in_place: bool, op: Op, ranks: World, scales: tuple[float, float]
+) -> torch.Tensor | None:
+    """Reduce a dense tensor in place, or into a new one. Collective; blocks."""
+    if not isinstance(tensor, torch.Tensor) or tensor.layout is not _STRIDED:
+        return None
+    kind = _dense_kind(tensor.dtype, op.name)
+    if kind is None or not (ranks.may_block and is_plain(tensor) and _is_idle()):
+        return None
+    name, datatype, operation, label = kind
+    buffer, comm = detached(tensor) if in_place else detached(tensor).clone(), ranks.plain
+    if scales[0] != 1:
+        scale_(buffer, scales[0])
+    ranks.last, count = comm, buffer.numel()
+    if label is not None and ranks.checks:
+        _mpi.check(library.MPIX_Sparse_comm_set_label(comm, label))
+    where = _mpi.IN_PLACE, ctypes.c_void_p(buffer.data_ptr()), ctypes.c_longlong(count)
+    code = library.MPIX_Sparse_allreduce(*where, datatype, operation, comm)
+    if code != 0:
+        CheckedCall(ranks, (describe_dense, op.name, name, count), buffer).end(code).wait()
+    CheckedCall.count(ranks)
+    divisor = op.divisor(ranks.size)
+    if divisor != 1 or scales[1] != 1:
+        scale_(buffer, scales[1], divisor)
+    return tensor if in_place else buffer
+
+
+class _SparseKind(NamedTuple):
+    """What is equal in all calls on sparse tensors with a shape, a type and an op.
+
+    Attributes:
+        types: the arguments indextype, count, datatype and op of the C library.
+        text, label: as for CheckedCall, and of the call of the C library.
+        extents, row: the sparse, and the dense, dimensions of the shape.
+        bytes: of the index and the values of an element.
+    """
+
+    types: tuple[Any, Any, Any, Any]
+    text: Any
+    label: Any
+    extents: torch.Size
+    row: torch.Size
+    bytes: int
+
+
+@functools.lru_cache(maxsize=_KINDS)
+def _sparse_kind(dtype: torch.dtype, op: str, shape: torch.Size, sparse_dim: int) -> _SparseKind | None:
+    name, chosen = name_of(dtype), OPS[op]
+    extents, row = shape[:sparse_dim], shape[sparse_dim:]
+    if not sparse_dim or 0 in row or _dense_kind(dtype, op) is None:
+        return None
+    try:
+        count = _types.to_integer(extents.numel(), "count")
+        types = _types.datatype(name, math.prod(row)), _types.operation(chosen.reduction, name)
+    except (TypeError, ValueError):
+        return None
+    text, label = (describe_sparse, op, name, shape, sparse_dim), sparse_label(chosen, shape, sparse_dim)
+    size = _types.item_size("int64") + math.prod(row) * _types.item_size(name)
+    return _SparseKind((_types.datatype("int64"), count, *types), text, label, extents, row, size)
+
+
+_mpi.add_finalize_hook(_sparse_kind.cache_clear)  # MPI forgets the datatypes of rows
+
+
+class _Result:
+    """A result of the C library, and the places of its contents. Objects of ctypes take time to make."""
+
+    __slots__ = "_handle", "pointer", "_nnz", "_indices", "_values", "_places"
+
+    def __init__(self) -> None:
+        self._handle, self._nnz = ctypes.c_void_p(), ctypes.c_longlong()
+        self._indices, self._values = ctypes.c_void_p(), ctypes.c_void_p()
+        self.pointer = ctypes.byref(self._handle)
+        self._places = tuple(map(ctypes.byref, (self._nnz, self._indices, self._values)))
+
+    def contents(self) -> tuple[int, int, int]:
+        """The number of elements, and the addresses of indices and values."""
+        _mpi.check(library.MPIX_Sparse_result_get(self._handle, *self._places))
+        return self._nnz.value, self._indices.value or 0, self._values.value or 0
+
+    def free(self) -> None:
+        """Free the memory. The object can be used again."""
+        library.MPIX_Sparse_result_free(self.pointer)
+
+
+_spare: list[_Result] = []  # small results, whose memory the next calls take
+
+
+def _free_spare() -> None:
+    while _spare:
+        _spare.pop().free()
+
+
+_mpi.add_finalize_hook(_free_spare)
+
+
+def _take_result() -> _Result:
+    try:
+        return _spare.pop()
+    except IndexError:
+        return _Result()
+
+
+def reduce_sparse(
+    tensor: torch.Tensor, op: Op, ranks: World, scales: tuple[float, float]
+) -> torch.Tensor | None:
+    """Reduce a sparse COO tensor into a new one. Collective; blocks."""
+    sparse_dim = tensor.sparse_dim()
+    kind = _sparse_kind(tensor.dtype, op.name, tensor.shape, sparse_dim)
+    if kind is None or not _is_idle():
+        return None
+    tensor = detached(tensor)
+    indices, values = tensor._indices(), tensor._values()
+    if not is_plain(values) or sparse_dim == 1 and not indices.is_contiguous():
+        return None
+    if scales[0] != 1:
+        values = scale_(values.clone(), scales[0])
+    if sparse_dim == 1:
+        where = indices.data_ptr()
+    else:
+        indices = ravel(indices, kind.extents)
+        where = _arrays.address_of(indices)
+    ranks.last = comm = ranks.plain
+    if kind.label is not None and ranks.checks:
+        _mpi.check(library.MPIX_Sparse_comm_set_label(comm, kind.label))
+    result, size = _take_result(), 0
+    pointers = ctypes.c_void_p(where), ctypes.c_void_p(values.data_ptr()), ctypes.c_longlong(tensor._nnz())
+    try:
+        code = library.MPIX_Sparse_allreduce_coo(*pointers, *kind.types, comm, result.pointer)
+        if code != 0:
+            CheckedCall(ranks, kind.text, (indices, values)).end(code).wait()
+        CheckedCall.count(ranks)
+        contents = result.contents()
+        size = contents[0] * kind.bytes
+        return copy_result(tensor, kind.extents, kind.row, contents, op.divisor(ranks.size), scales[1])
+    finally:
+        _spare.append(result) if 0 < size <= _SPARE_BYTES else result.free()
