@@ -170,7 +170,7 @@ def ravel(indices: torch.Tensor, extents: torch.Size) -> numpy.ndarray:
 @functools.lru_cache(maxsize=64)
 def _multipliers(extents: torch.Size) -> numpy.ndarray:
     """The distances of elements that are neighbours in each dimension."""
-    return numpy.array([extents[i + 1 :].numel() for i in range(len(extents))])
+    return numpy.array([extents[i + 1 :].numel() for i in range(len(extents))], numpy.int64)
 
 
 def elements_of(tensor: torch.Tensor, sparse_dim: int, factor: float) -> DirectElements:
