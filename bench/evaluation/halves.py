@@ -8,6 +8,8 @@ RANKS = [16, 64]
 SCALES = {16: {"lstm": 64, "nmt": 32}, 64: {"lstm": 512, "nmt": 256}}
 FINE = SCALES[16]  # of 64 ranks, too, where unequal parts of the full tensor are of interest
 HALVES = ["reduce_scatter", "allgather"]
+NODES, PER_NODE = 16, 4  # of the table of two levels
+SCHEMES = ["balanced", "two_level"]
 
 
 def name_of(ranks, workload, collective, scale):
@@ -25,7 +27,15 @@ def cases():
         yield 64, workload, FINE[workload]
 
 
+def levels_name_of(workload):
+    return f"halves-{NODES}x{PER_NODE}-{workload}"
+
+
 def measurements():
+    for workload in WORKLOADS:
+        words = f"bench/simulate -n {NODES} -k {PER_NODE} -r 25 -s {FINE[workload]} -- --workload {workload}"
+        words += f" --collective reduce_scatter --block 1 -n 1 -w 1 --check 0 --alone -S {','.join(SCHEMES)}"
+        yield levels_name_of(workload), words.split()
     for ranks, workload, scale in cases():
         fine = ranks == 64 and scale == FINE[workload]
         for collective in HALVES[:1] if fine else HALVES if ranks == 64 else [*HALVES, "allreduce"]:
@@ -72,4 +82,20 @@ def halves():
     return table(head, lines)
 
 
-PARTS = [halves]
+def levels_of(workload):
+    """Rows of a reduce_scatter on nodes of several ranks, by scheme."""
+    return {row["scheme"]: row for row in rows_of(levels_name_of(workload))}
+
+
+def halves_levels():
+    lines = []
+    for workload in WORKLOADS:
+        found = levels_of(workload)
+        times = {scheme: row["median_s"] for scheme, row in found.items() if scheme in SCHEMES}
+        if len(times) == len(SCHEMES):
+            cells = [number(times[scheme] * 1e3) for scheme in SCHEMES]
+            lines.append([workload, *cells, number(times["balanced"] / times["two_level"])])
+    return table(["workload", "`balanced`, ms", "`two_level`, ms", "ratio"], lines)
+
+
+PARTS = [halves, halves_levels]

@@ -6,6 +6,7 @@ from evaluation.figures import COLOURS, RESULTS, number, rows_of, save_figure, t
 MODELS = ["language", "dlrm"]
 WAYS = ["dense", "AGsparse", "recursive_doubling", "auto"]
 TIMELINE = "training-language-4-200"  # the case of the figure
+SHARDED = "sharded"  # two ranks on one machine, with and without shards of the optimizer's state
 LAYERS = {"forward": 0, "backward": 1, "wait": 2, "update": 3}  # parts of a step, and their colours
 
 
@@ -65,4 +66,18 @@ def training_timeline():
     return draw_timeline(found) if found else "Not measured yet.\n"
 
 
-PARTS = [training, training_timeline]
+def sharded_rows(kind):
+    """The lines of a kind: setup, step or summary."""
+    return [row for row in rows_of(SHARDED) if row["kind"] == kind]
+
+
+def sharding():
+    ways = {"mpix_sparse": "all rows on each rank", "sharded": "a row on one rank"}
+    lines = []
+    for row in sharded_rows("summary"):
+        cells = [f"{row['loss']:.4f}", f"{row['step_ms']:.0f}", number(row["state_bytes"] / 1e6)]
+        lines.append([ways[row["communication"]], *cells])
+    return table(["state of the optimizer", "loss", "step, ms", "state of a rank, MB"], lines)
+
+
+PARTS = [training, training_timeline, sharding]

@@ -123,6 +123,24 @@ def of_training():
     yield "Losses of all ways agree to 1e-7" if apart < 1e-7 else f"they differ by {percent(apart)} %"
 
 
+def of_sharding():
+    """Sentences on shards of the optimizer's state."""
+    setup = training.sharded_rows("setup")[0]
+    plain, sharded = training.sharded_rows("summary")
+    tables = 4 * setup["parameters_of_tables"]
+    rest = plain["state_bytes"] - tables
+    less, whole, rest = (number / 1e6 for number in (sharded["state_bytes"] - rest, tables, rest))
+    yield f"The tables' state is half, {less:.2f} of {whole:.2f} MB"
+    yield f"The other parameters' state, {rest:.2f} MB, stays whole"
+    longer = real(sharded["step_ms"] / plain["step_ms"])
+    yield f"A median step of the sharded model takes {longer} times as long"
+    losses = {row["communication"]: [] for row in (plain, sharded)}
+    for row in training.sharded_rows("step"):
+        losses[row["communication"]].append(row["loss"])
+    one, other = losses.values()
+    yield "The losses of all steps are equal to the bit" if one == other else "Losses differ"
+
+
 def faults_of_manifest(evaluate):
     """Sentences on what is wrong with the manifest of bench/results."""
     found = manifest.entries()
@@ -138,4 +156,4 @@ def faults_of_manifest(evaluate):
             yield f"the manifest lacks command, date or commit of {record['file']}"
 
 
-PARTS = [of_formats, of_oktopk, of_claims, of_case_study, of_training]
+PARTS = [of_formats, of_oktopk, of_claims, of_case_study, of_training, of_sharding]

@@ -345,6 +345,9 @@ def of_halves():
     fine = [halves.over_floor(row) for (ranks, *_), (row, gather) in at.items() if gather is None]
     yield f"A reduce_scatter takes {span(few)} times its floor on 16 ranks, and {span(fine)} times on 64"
     coarse = [row["push_imbalance"] for (ranks, *_), (row, gather) in at.items() if ranks == 64 and gather]
+    levels = [{name: row["median_s"] for name, row in halves.levels_of(w).items()} for w in halves.WORKLOADS]
+    gains = [times["balanced"] / times["two_level"] for times in levels]
+    yield f"`two_level` makes a reduce_scatter {span(gains)} times as fast as `balanced` there"
     yield f"divided by eight times more, the largest part has {span(coarse)} times the mean"
 
 
