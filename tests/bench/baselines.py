@@ -10,6 +10,7 @@ from evaluation.figures import MODELS, RESULTS, dense_of, rows_of, times_of
 from sentences import percent, real, row_of, span, time_of
 
 STEPPED = ["lstm", "llama"]
+GAMMA_MODELS = ["lstm", "deepfm", "nmt", "llama"]
 COO, BITMAP = "hash-coo", "hash-coo+hash_bitmap"
 SCALING = [3, 4, 6, 8, 12, 24, 32]  # numbers of ranks on which all schemes ran
 
@@ -141,6 +142,12 @@ def of_sharding():
     yield "The losses of all steps are equal to the bit" if one == other else "Losses differ"
 
 
+def of_densification():
+    """The densification ratio on few and on many ranks."""
+    few, many = ([rows_of(f"gamma-{model}-{n}")[0]["gamma"] for model in GAMMA_MODELS] for n in (16, 128))
+    yield f"gamma(n) is below n: {span(few, 1)} on 16 ranks, {span(many, 1)} on 128"
+
+
 def faults_of_manifest(evaluate):
     """Sentences on what is wrong with the manifest of bench/results."""
     found = manifest.entries()
@@ -156,4 +163,4 @@ def faults_of_manifest(evaluate):
             yield f"the manifest lacks command, date or commit of {record['file']}"
 
 
-PARTS = [of_formats, of_oktopk, of_claims, of_case_study, of_training, of_sharding]
+PARTS = [of_formats, of_oktopk, of_claims, of_case_study, of_training, of_sharding, of_densification]
