@@ -4,7 +4,10 @@ allreduce."""
 
 import inspect
 import os
+import signal
 import socket
+import threading
+import time
 import unittest
 import unittest.mock
 
@@ -413,6 +416,65 @@ class Tensors(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "cannot be joined|has an error in its arguments"):
                 hvd.allgather(other if last else mine)
         self.assertEqual(hvd.allgather(mine).shape, (2 * SIZE, 3))
+
+    def test_signals(self):
+        """A handler of a signal raises in a blocking call, which the C library completes."""
+
+        def refuse(*_):
+            raise TimeoutError("too late")
+
+        for make in (lambda: torch.ones(3), lambda: torch.ones(3).to_sparse()):
+            before = signal.signal(signal.SIGALRM, refuse)
+            try:
+                if RANK == 0:
+                    signal.setitimer(signal.ITIMER_REAL, 0.3)
+                    with self.assertRaisesRegex(TimeoutError, "too late"):
+                        while True if SIZE == 1 else hvd.allreduce(make()) is None:
+                            pass
+                else:
+                    time.sleep(0.8)
+                    hvd.allreduce(make())
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                signal.signal(signal.SIGALRM, before)
+            self.assertEqual(world().calls, hvd.broadcast_object(world().calls, 0))
+            for number in range(1, 4):
+                out = hvd.allreduce(number * make(), op=hvd.Sum)
+                out = out.to_dense() if out.is_sparse else out
+                self.assertEqual(out.tolist(), [number * SIZE] * 3)
+
+    def test_threads(self):
+        """Threads that make equal calls at once; which of them matches which does not matter."""
+        for make in (lambda: torch.ones(7), lambda: torch.ones(7).to_sparse()):
+            results = []
+
+            def reduce(make=make, results=results):
+                for _ in range(100):
+                    out = hvd.allreduce(make(), op=hvd.Sum)
+                    results.append((out.to_dense() if out.is_sparse else out).tolist())
+
+            threads = [threading.Thread(target=reduce) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(results, [[SIZE] * 7] * 200)
+
+    def test_wrong_factors(self):
+        """Refused before the call, so that all ranks get an exception, and the tensor stays as it was."""
+        last = RANK == SIZE - 1
+        for factor, tensor in ((None, torch.ones(3)), ("x", torch.ones(3)), (0.5, torch.ones(3).int())):
+            start = lambda *given, **named: hvd.allreduce_async(*given, **named).wait()  # noqa: E731
+            for call in (hvd.allreduce, hvd.allreduce_, start):
+                for how in ({"prescale_factor": factor}, {"postscale_factor": factor}):
+                    with self.assertRaises(TypeError if last else ValueError):
+                        call(tensor, op=hvd.Sum, **(how if last else {}))
+                    self.assertTrue((tensor == 1).all() or not last)
+                    tensor.fill_(1)
+            with self.assertRaises(TypeError):
+                hvd.grouped_allreduce([tensor], op=hvd.Sum, postscale_factor=factor)
+        out = hvd.allreduce(torch.ones(2), op=hvd.Sum, postscale_factor=torch.tensor(0.5))
+        self.assertEqual(out.tolist(), [SIZE / 2] * 2)
 
     def test_against_gloo(self):
         import torch.distributed as gloo

@@ -33,6 +33,7 @@ from ._tensors import (
     is_plain,
     on_host,
     refuse_average,
+    refuse_factors,
     refuse_other,
     scale_,
     sparse_like,
@@ -54,17 +55,18 @@ def _start(
         text: the description, as for CheckedCall.
         label: of the call of the C library; None if it needs none.
     """
-    ranks.last = comm = ranks.comm(name)
-    if comm is not ranks.plain:
-        describe, *how = text
-        return (
-            start_deferred(describe(*how), lambda: start(PendingCall), ranks)
-            if ranks.checks
-            else start(PendingCall)
-        )
-    if label is not None and ranks.checks:
-        _mpi.check(library.MPIX_Sparse_comm_set_label(comm, label))
-    return start(functools.partial(CheckedCall, ranks, text))
+    with ranks.lock:
+        ranks.last = comm = ranks.comm(name)
+        if comm is not ranks.plain:
+            describe, *how = text
+            return (
+                start_deferred(describe(*how), lambda: start(PendingCall), ranks)
+                if ranks.checks
+                else start(PendingCall)
+            )
+        if label is not None and ranks.checks:
+            _mpi.check(library.MPIX_Sparse_comm_set_label(comm, label))
+        return start(functools.partial(CheckedCall, ranks, text))
 
 
 def start_allreduce(
@@ -83,6 +85,7 @@ def start_allreduce(
         group: the description and the label of a call of another function than allreduce().
     """
     refuse_other(tensor)
+    refuse_factors(tensor, scales)
     if tensor.is_sparse:
         return start_sparse(tensor, op, ranks, output, scales, group)
     refuse_average(tensor, op)
@@ -139,6 +142,7 @@ def start_sparse(
     refuse_average(tensor, op)
     if op is Adasum:
         raise TypeError("there is no Adasum of a sparse tensor; make it dense")
+    refuse_factors(tensor, scales)
     tensor = detached(tensor)
     if tensor.sparse_dim() == 0:
         raise ValueError("a sparse tensor without sparse dimensions cannot be reduced; make it dense")
@@ -162,6 +166,7 @@ def start_sparse(
 
 def _reduce_sparse(tensor: torch.Tensor, op: Op, ranks: World, scales: tuple[float, float]) -> torch.Tensor:
     """Reduce a sparse COO tensor into a new one; blocks."""
+    refuse_factors(tensor, scales)
     made = reduce_sparse(tensor, op, ranks, scales)
     return start_sparse(tensor, op, ranks, None, scales).wait() if made is None else made
 
@@ -170,6 +175,8 @@ def _reduce_dense(
     tensor: torch.Tensor, output: torch.Tensor | None, op: Op, ranks: World, scales: tuple[float, float]
 ) -> torch.Tensor:
     """As start_allreduce(); blocks."""
+    refuse_other(tensor)
+    refuse_factors(tensor, scales)
     made = reduce_dense(tensor, output is tensor, op, ranks, scales)
     return start_allreduce(tensor, output, op, ranks, scales).wait() if made is None else made
 
@@ -265,7 +272,7 @@ def allreduce(
             set; the last one only on this rank.
         NotImplementedError: Adasum needs a number of ranks that is a power of two; on all ranks.
         Error: the call failed, on all ranks. If another rank has an error in its arguments, or makes another
-            call, it is a ValueError too.
+            call, it is a ValueError too; not if an index is outside the tensor.
     """
     ranks = ranks_of(process_set)
     refuse_other(tensor)

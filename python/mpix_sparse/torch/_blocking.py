@@ -51,8 +51,15 @@ def reduce_dense(
     if not isinstance(tensor, torch.Tensor) or tensor.layout is not _STRIDED:
         return None
     kind = _dense_kind(tensor.dtype, op.name)
-    if kind is None or not (ranks.may_block and is_plain(tensor) and _is_idle()):
+    if kind is None or not (ranks.may_block and is_plain(tensor)):
         return None
+    with ranks.lock:
+        return _block_dense(tensor, in_place, op, ranks, scales, kind) if _is_idle() else None
+
+
+def _block_dense(
+    tensor: torch.Tensor, in_place: bool, op: Op, ranks: World, scales: tuple[float, float], kind: Any
+) -> torch.Tensor:
     name, datatype, operation, label = kind
     buffer, comm = detached(tensor) if in_place else detached(tensor).clone(), ranks.plain
     if scales[0] != 1:
@@ -61,10 +68,10 @@ def reduce_dense(
     if label is not None and ranks.checks:
         _mpi.check(library.MPIX_Sparse_comm_set_label(comm, label))
     where = _mpi.IN_PLACE, ctypes.c_void_p(buffer.data_ptr()), ctypes.c_longlong(count)
+    number = CheckedCall.count(ranks)
     code = library.MPIX_Sparse_allreduce(*where, datatype, operation, comm)
     if code != 0:
-        CheckedCall(ranks, (describe_dense, op.name, name, count), buffer).end(code).wait()
-    CheckedCall.count(ranks)
+        CheckedCall(ranks, (describe_dense, op.name, name, count), buffer, number=number).end(code).wait()
     divisor = op.divisor(ranks.size)
     if divisor != 1 or scales[1] != 1:
         scale_(buffer, scales[1], divisor)
@@ -153,8 +160,20 @@ def reduce_sparse(
     """Reduce a sparse COO tensor into a new one. Collective; blocks."""
     sparse_dim = tensor.sparse_dim()
     kind = _sparse_kind(tensor.dtype, op.name, tensor.shape, sparse_dim)
-    if kind is None or not _is_idle():
+    if kind is None:
         return None
+    with ranks.lock:
+        return _block_sparse(tensor, sparse_dim, op, ranks, scales, kind) if _is_idle() else None
+
+
+def _block_sparse(
+    tensor: torch.Tensor,
+    sparse_dim: int,
+    op: Op,
+    ranks: World,
+    scales: tuple[float, float],
+    kind: _SparseKind,
+) -> torch.Tensor | None:
     tensor = detached(tensor)
     indices, values = tensor._indices(), tensor._values()
     if not is_plain(values) or sparse_dim == 1 and not indices.is_contiguous():
@@ -171,11 +190,11 @@ def reduce_sparse(
         _mpi.check(library.MPIX_Sparse_comm_set_label(comm, kind.label))
     result, size = _take_result(), 0
     pointers = ctypes.c_void_p(where), ctypes.c_void_p(values.data_ptr()), ctypes.c_longlong(tensor._nnz())
+    number = CheckedCall.count(ranks)
     try:
         code = library.MPIX_Sparse_allreduce_coo(*pointers, *kind.types, comm, result.pointer)
         if code != 0:
-            CheckedCall(ranks, kind.text, (indices, values)).end(code).wait()
-        CheckedCall.count(ranks)
+            CheckedCall(ranks, kind.text, (indices, values), number=number).end(code).wait()
         contents = result.contents()
         size = contents[0] * kind.bytes
         return copy_result(tensor, kind.extents, kind.row, contents, op.divisor(ranks.size), scales[1])

@@ -83,6 +83,7 @@ class CheckedCall(PendingCall):
         text: a function and its arguments, which returns a description of this rank's call for errors.
         keep, finish: as for PendingCall.
         problem: the error in this rank's arguments; empty if there is none.
+        number: of a call that was counted already.
     """
 
     __slots__ = "_ranks", "_text", "_number", "_exchange", "_is_failing"
@@ -94,14 +95,15 @@ class CheckedCall(PendingCall):
         keep: Any,
         finish: Callable[[], Any] | None = None,
         problem: str = "",
+        number: int = 0,
     ) -> None:
         PendingCall.__init__(self, keep, finish, problem)
-        self._number = self.count(ranks)
+        self._number = number or self.count(ranks)
         self._ranks, self._text, self._is_failing = ranks, text, False
 
     @staticmethod
     def count(ranks: World) -> int:
-        """Count a call, which is of this class unless it has succeeded; returns its number."""
+        """Count a call before it starts; returns its number. It is of this class unless it succeeds."""
         total.calls += 1
         ranks.calls += 1
         return ranks.calls

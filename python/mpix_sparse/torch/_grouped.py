@@ -18,7 +18,7 @@ from ._compression import Compression, Compressor
 from ._compressor import refuse_compression
 from ._ops import refuse_gradient
 from ._process_set import ranks_of
-from ._tensors import Adasum, Op, choose_op, on_host, refuse_average, refuse_other, type_of
+from ._tensors import Adasum, Op, choose_op, on_host, refuse_average, refuse_factors, refuse_other, type_of
 from ._world import World
 
 
@@ -53,6 +53,8 @@ def _start(
 ) -> Work:
     """Start to reduce tensors into outputs, which may be the tensors, one call for each type. If it raises,
     no call has started."""
+    for tensor in tensors:
+        refuse_factors(tensor, scales)
     if op is Adasum:
         start_adasum(tensors, outputs, ranks, scales)
         return finished_work(outputs)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+import numbers
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -83,6 +84,20 @@ def refuse_average(tensor: torch.Tensor, op: Op) -> None:
     """Raise ValueError for an average of integers."""
     if op is Average and not (tensor.is_floating_point() or tensor.is_complex()):
         raise ValueError(f"there is no Average of {type_of(tensor)}; use Sum")
+
+
+def refuse_factors(tensor: torch.Tensor, factors: tuple[float, float]) -> None:
+    """Refuse factors of a reduction that PyTorch would refuse, the second one after the call."""
+    if factors == (1, 1):
+        return
+    for factor in factors:
+        if isinstance(factor, torch.Tensor) and factor.numel() == 1:
+            factor = factor.item()
+        if not isinstance(factor, numbers.Real):
+            raise TypeError(f"prescale_factor and postscale_factor are numbers, not {type(factor).__name__}")
+        takes_fractions = tensor.dtype.is_floating_point or tensor.dtype.is_complex
+        if factor != 1 and not (takes_fractions or isinstance(factor, numbers.Integral)):
+            raise TypeError(f"a factor of {type_of(tensor)} is {factor!r}, which is not an integer")
 
 
 def scale_(tensor: torch.Tensor, factor: float, divisor: int = 1) -> torch.Tensor:

@@ -5,6 +5,7 @@ program."""
 from __future__ import annotations
 
 import ctypes
+import threading
 from typing import Any, Sequence
 
 import torch
@@ -42,6 +43,7 @@ class World(Duplicates):
         numbers: of these ranks, in world(); for errors.
         calls: number of calls whose arguments have been compared, the same on all ranks.
         last: the communicator of the last reduction that has started.
+        lock: held while an allreduce of a thread starts or blocks. A handler of a signal may start another.
     """
 
     def __init__(self, comm: Any, forward: str | None = None, label: str = "") -> None:
@@ -54,6 +56,7 @@ class World(Duplicates):
         self.may_block = forward == "0"
         self.compared, self.calls, self.last = duplicate(handle, label), 0, self.plain
         self.numbers: Sequence[int] = range(self.size)
+        self.lock = threading.RLock()
         self.local_rank, self.local_size = _local(handle)
         self.cross_rank, self.cross_size = _across(handle, self.local_rank)
         self.is_homogeneous = _are_equal(self.local_size, handle)

@@ -324,7 +324,7 @@ static void check_skew(void)
           report.partition);
 }
 
-/* Vectors too long for a dense buffer: no cost of a call may grow with count. All ranks have `low`
+/* Vectors too long for a dense buffer: memory must not grow with count. All ranks have `low`
  * elements in the first sixty-fourth and the last one, and each rank has one of its own. */
 static void run_vast(struct config *c, int64_t count, int64_t block, size_t low)
 {
