@@ -10,7 +10,7 @@
 #include "core/comm_state.h"
 #include "mpi_ext/persistent.h"
 
-/* Gets the number of parts in dense buffers: the ranks of comm, or of this rank's group. */
+/* Gets the number of parts: the ranks of comm, or of this rank's group. */
 static int count_parts(MPI_Comm comm, const char *function, int *parts)
 {
     struct sar_comm_state *comm_state;
@@ -55,6 +55,18 @@ int PMPIX_Sparse_reduce_scatter_init(const void *sendbuf, void *recvbuf, MPI_Cou
     return sar_plan_make(&call, comm, info, function, plan);
 }
 
+/* Fills a call from the arguments of a reduce_scatter of coordinates, without this rank's elements. */
+static int fill_call(struct sar_call_args *call, MPI_Datatype indextype, MPI_Count count, MPI_Count block,
+                     MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, const char *function)
+{
+    int parts, code = count_parts(comm, function, &parts);
+    if (code != MPI_SUCCESS)
+        return code;
+    sar_args_check_coo(call, indextype, count, datatype, op);
+    sar_args_check_reduce_scatter(call, block, parts);
+    return MPI_SUCCESS;
+}
+
 int PMPIX_Sparse_reduce_scatter_coo(const void *indices, const void *values, MPI_Count nnz,
                                     MPI_Datatype indextype, MPI_Count count, MPI_Count block,
                                     MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
@@ -62,11 +74,9 @@ int PMPIX_Sparse_reduce_scatter_coo(const void *indices, const void *values, MPI
 {
     static const char function[] = "MPIX_Sparse_reduce_scatter_coo";
     struct sar_call_args call;
-    int parts, code = count_parts(comm, function, &parts);
+    int code = fill_call(&call, indextype, count, block, datatype, op, comm, function);
     if (code != MPI_SUCCESS)
         return code;
-    sar_args_check_coo(&call, indextype, count, datatype, op);
-    sar_args_check_reduce_scatter(&call, block, parts);
     sar_args_check_elements(&call, indices, values, nnz);
     return sar_coo_run(comm, function, &call, result);
 }
@@ -78,11 +88,9 @@ int PMPIX_Isparse_reduce_scatter_coo(const void *indices, const void *values, MP
 {
     static const char function[] = "MPIX_Isparse_reduce_scatter_coo";
     struct sar_call_args call;
-    int parts, code = count_parts(comm, function, &parts);
+    int code = fill_call(&call, indextype, count, block, datatype, op, comm, function);
     if (code != MPI_SUCCESS)
         return code;
-    sar_args_check_coo(&call, indextype, count, datatype, op);
-    sar_args_check_reduce_scatter(&call, block, parts);
     sar_args_check_elements(&call, indices, values, nnz);
     return sar_coo_start(comm, function, &call, result, request);
 }
@@ -93,12 +101,8 @@ int PMPIX_Sparse_reduce_scatter_coo_init(MPI_Datatype indextype, MPI_Count count
 {
     static const char function[] = "MPIX_Sparse_reduce_scatter_coo_init";
     struct sar_call_args call;
-    int parts, code = count_parts(comm, function, &parts);
-    if (code != MPI_SUCCESS)
-        return code;
-    sar_args_check_coo(&call, indextype, count, datatype, op);
-    sar_args_check_reduce_scatter(&call, block, parts);
-    return sar_plan_make(&call, comm, info, function, plan);
+    int code = fill_call(&call, indextype, count, block, datatype, op, comm, function);
+    return code == MPI_SUCCESS ? sar_plan_make(&call, comm, info, function, plan) : code;
 }
 
 int PMPIX_Sparse_allgather_coo(const void *indices, const void *values, MPI_Count nnz, MPI_Datatype indextype,

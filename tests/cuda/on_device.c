@@ -341,7 +341,7 @@ int MPIX_Isparse_allgather_coo(const void *indices, const void *values, MPI_Coun
     return close_coo(finish(code, request), &coo, count, result);
 }
 
-/* What MPIX_Sparse_plan_start_coo needs to copy. */
+/* Keeps the types and the count, for MPIX_Sparse_plan_start_coo. */
 static int keep_coo_plan(int code, MPIX_Sparse_plan plan, MPI_Datatype indextype, MPI_Count count,
                          MPI_Datatype datatype)
 {

@@ -48,7 +48,7 @@ def reduce_dense(
     tensor: torch.Tensor, in_place: bool, op: Op, ranks: World, scales: tuple[float, float]
 ) -> torch.Tensor | None:
     """Reduce a dense tensor in place, or into a new one. Collective; blocks."""
-    if not isinstance(tensor, torch.Tensor) or tensor.layout is not _STRIDED:
+    if tensor.layout is not _STRIDED:
         return None
     kind = _dense_kind(tensor.dtype, op.name)
     if kind is None or not (ranks.may_block and is_plain(tensor)):
