@@ -5,20 +5,29 @@ in the program."""
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
+import re
 import sys
 import sysconfig
+import tempfile
 import threading
 import time
-from typing import Any, Iterator
+from typing import IO, Iterator, List, NamedTuple
 
-_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+def _escaped(text: str) -> str:
+    """A path as faulthandler prints it."""
+    return text.encode("ascii", "backslashreplace").decode("ascii")
+
+
+_FOLDER = _escaped(os.path.dirname(os.path.abspath(__file__)) + os.sep)
 OWN = "mpix_sparse"  # first word of the names of this package's threads
 WATCHDOG = f"{OWN} watchdog"  # name of the thread of _watchdog.py, which is in no call
 _CALLBACKS = f"{OWN} callbacks"  # of those that run functions of the program
 _WRAPPER = "_collective.py"  # its function is the outermost one of many calls
 _DECORATORS = tuple(f"{os.sep}{name}.py" for name in ("contextlib", "functools", "c10d_logger"))
-_LIBRARIES = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib")})
+_LIBRARIES = tuple({_escaped(sysconfig.get_path(name) + os.sep) for name in ("stdlib", "purelib", "platlib")})
 
 # Functions that wait for a call, and those that they call again and again, by file and name.
 _WAITS = {
@@ -35,6 +44,9 @@ _POLLS = {
 
 _BACKWARD = os.path.join("torch", "autograd", "")  # whose innermost functions run a backward pass
 
+_THREAD = re.compile("(?:Current thread|Thread) 0x([0-9a-f]+)")
+_FRAME = re.compile('  File "(.*)", line ([0-9?]+) in (.*)')
+
 _bounded = 0  # waits with a time limit
 _processor_seconds: dict[int, float] = {}  # used by threads, at the last sample of each
 
@@ -50,34 +62,67 @@ def bounded_wait() -> Iterator[None]:
         _bounded -= 1
 
 
-def _is_ours(frame: Any) -> bool:
-    return frame.f_code.co_filename.startswith(_FOLDER)
+class _Frame(NamedTuple):
+    """A function that runs."""
+
+    file: str
+    line: str
+    function: str
 
 
-def _is_library(frame: Any) -> bool:
+_Stack = List[_Frame]  # innermost first
+
+
+def _temporary() -> IO[bytes]:
+    """A file in memory where there are such."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("stacks"), "r+b")
+    return tempfile.TemporaryFile()
+
+
+def _dump() -> list[str]:
+    """What faulthandler prints of all threads, before another thread goes on. Frame objects of other threads
+    are not safe: Python 3.11 was seen to read from them the memory of a function that had ended."""
+    with _temporary() as file:
+        faulthandler.dump_traceback(file.fileno(), all_threads=True)
+        file.seek(0)
+        return file.read().decode("ascii", "replace").splitlines()
+
+
+def _stacks() -> tuple[dict[int, _Stack], bool]:
+    """The stack of each thread, and False if there are more threads than faulthandler prints."""
+    stacks: dict[int, _Stack] = {}
+    stack: _Stack = []
+    lines = _dump()
+    for line in lines:
+        thread, frame = _THREAD.match(line), _FRAME.fullmatch(line)
+        if thread:
+            stack = stacks.setdefault(int(thread[1], 16), [])
+        elif frame:
+            stack.append(_Frame(*frame.groups()))
+    return {thread: stack for thread, stack in stacks.items() if stack}, "..." not in lines
+
+
+def _is_ours(frame: _Frame) -> bool:
+    return frame.file.startswith(_FOLDER)
+
+
+def _is_library(frame: _Frame) -> bool:
     """True for a function of this package, of Python's library, or of an installed package."""
-    name = frame.f_code.co_filename
     parts = f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}"
+    name = frame.file
     return _is_ours(frame) or name.startswith((*_LIBRARIES, "<frozen")) or any(part in name for part in parts)
 
 
-def _depth(frame: Any) -> int:
+def _depth(stack: _Stack) -> int:
     """The number of innermost frames of a thread that are functions of this package."""
-    depth = 0
-    while frame is not None and _is_ours(frame):
-        depth, frame = depth + 1, frame.f_back
-    return depth
+    return next((i for i, frame in enumerate(stack) if not _is_ours(frame)), len(stack))
 
 
-def _waits(frame: Any) -> bool:
+def _waits(stack: _Stack) -> bool:
     """True if a thread waits for a call. Other functions of this package may take long, and start one."""
-
-    def name(frame: Any) -> tuple[str, str]:
-        return os.path.basename(frame.f_code.co_filename), frame.f_code.co_name
-
-    while _is_ours(frame) and name(frame) in _POLLS:
-        frame = frame.f_back
-    return _is_ours(frame) and name(frame) in _WAITS
+    names = [(os.path.basename(frame.file), frame.function) for frame in stack[: _depth(stack)]]
+    return next((name in _WAITS for name in names if name not in _POLLS), False)
 
 
 def _is_idle(thread: int) -> bool:
@@ -89,25 +134,27 @@ def _is_idle(thread: int) -> bool:
     return used == before
 
 
-def _runs_program(frame: Any) -> bool:
+def _runs_program(stack: _Stack) -> bool:
     """True if a thread of this package runs a function of the program."""
-    while frame is not None:
-        if not _is_ours(frame) and not frame.f_code.co_filename.endswith("threading.py"):
-            return True
-        frame = frame.f_back
-    return False
+    return any(not _is_ours(frame) and not frame.file.endswith("threading.py") for frame in stack)
 
 
-def _describe(frame: Any) -> str:
+def _module_of(file: str) -> str:
+    """The name of the module of a file, without its private parts."""
+    modules = list(sys.modules.items())
+    names = [
+        name for name, each in modules if _escaped(str(getattr(each, "__dict__", {}).get("__file__"))) == file
+    ]
+    return ".".join(part for part in (names or [""])[0].split(".") if part and not part.startswith("_"))
+
+
+def _describe(stack: _Stack) -> str:
     """The function that the program calls, and the line of the program."""
-    called = frame
-    while frame is not None and _is_library(frame):
-        if not frame.f_code.co_filename.endswith((_WRAPPER, *_DECORATORS)):
-            called = frame
-        frame = frame.f_back
-    where = f" at {os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}" if frame is not None else ""
-    parts = [part for part in called.f_globals.get("__name__", "").split(".") if not part.startswith("_")]
-    return ".".join([*parts, called.f_code.co_name]) + "()" + where
+    length = next((i for i, frame in enumerate(stack) if not _is_library(frame)), len(stack))
+    called = [frame for frame in stack[:length] if not frame.file.endswith((_WRAPPER, *_DECORATORS))]
+    function = (called or stack)[-1 if called else 0]
+    where = f" at {os.path.basename(stack[length].file)}:{stack[length].line}" if length < len(stack) else ""
+    return f"{_module_of(function.file)}.{function.function}()".lstrip(".") + where
 
 
 class Activity:
@@ -124,23 +171,23 @@ class Activity:
     """
 
     def __init__(self) -> None:
-        frames = sys._current_frames()
-        frames.pop(threading.get_ident(), None)
+        stacks, complete = _stacks()
+        stacks.pop(threading.get_ident(), None)
         own = {each.ident: each.name for each in threading.enumerate() if each.name.startswith(OWN)}
         for thread in [thread for thread, name in own.items() if name == WATCHDOG]:
-            frames.pop(thread, None)
-        calling = {i for i, frame in frames.items() if _depth(frame) > (i in own)}
+            stacks.pop(thread, None)
+        calling = {i for i, stack in stacks.items() if _depth(stack) > (i in own)}
         self.is_in_call = bool(calling)
-        busy = any(
-            own[i].startswith(_CALLBACKS) and _runs_program(frame) if i in own else not _waits(frame)
-            for i, frame in frames.items()
+        busy = not complete or any(
+            own[i].startswith(_CALLBACKS) and _runs_program(stack) if i in own else not _waits(stack)
+            for i, stack in stacks.items()
         )
         self.surely_waits = self.is_in_call and not busy and not _bounded
-        others = {i: frame for i, frame in frames.items() if i not in own}
-        backward = {i for i, frame in others.items() if _BACKWARD in frame.f_code.co_filename}
-        self.may_wait = not _bounded and all(
-            i in backward and _is_idle(i) or _waits(frame) for i, frame in others.items()
+        others = {i: stack for i, stack in stacks.items() if i not in own}
+        backward = {i for i, stack in others.items() if _BACKWARD in stack[0].file}
+        self.may_wait = (complete and not _bounded) and all(
+            i in backward and _is_idle(i) or _waits(stack) for i, stack in others.items()
         )
         main = threading.main_thread().ident
         shown = [i for i in sorted(calling, key=lambda i: i != main) if i not in own] or [main]
-        self.text = _describe(frames[shown[0]]) if shown[0] in frames else ""
+        self.text = _describe(stacks[shown[0]]) if shown[0] in stacks else ""

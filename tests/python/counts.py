@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Test the counts of calls, by which the watchdog finds that no call in flight can complete."""
 
+import os
 import threading
 import time
 import unittest
+import unittest.mock
 
 import numpy
 from common import main
@@ -112,7 +114,8 @@ class Calls(unittest.TestCase):
 
     def find_activity(self, **how):
         """The activity while a thread is in a function of the package."""
-        text = compile("import time\n(lambda: time.sleep(0.5))()", mpix_sparse.__file__, "exec")
+        file = os.path.join(os.path.dirname(mpix_sparse.__file__), "f\u00fcnf.py")
+        text = compile("import time\n(lambda: time.sleep(0.5))()", file, "exec")
         thread = threading.Thread(target=exec, args=(text, {}), **how)
         thread.start()
         time.sleep(0.2)
@@ -124,6 +127,19 @@ class Calls(unittest.TestCase):
         """A thread that takes long in a function of the package may start a call later. It does not wait."""
         activity = self.find_activity()
         self.assertEqual((activity.is_in_call, activity.surely_waits), (True, False))
+
+    def test_text(self):
+        """The function that the program calls, by its module, and the program's line."""
+        found = []
+        thread = threading.Thread(target=lambda: found.append(_frames.Activity().text))
+        thread.start()
+        thread.join()
+        self.assertRegex(found[0], r"^threading\.(start|join)\(\) at counts\.py:[0-9]+$")
+
+    def test_frame_objects(self):
+        """Samples do not touch frame objects of other threads, which may crash Python."""
+        with unittest.mock.patch("sys._current_frames", side_effect=AssertionError):
+            self.assertTrue(self.find_activity().is_in_call)
 
     def test_watchdog(self):
         """The thread that looks for messages is in no call."""
