@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The halves of an allreduce, with cyclic owners: measurements and their table, for bench/evaluate."""
+"""The halves of an allreduce: measurements and their tables, for bench/evaluate."""
 
 from evaluation.figures import latency_of, number, rate_of, rows_of, table
 
@@ -31,7 +31,23 @@ def levels_name_of(workload):
     return f"halves-{NODES}x{PER_NODE}-{workload}"
 
 
+def contiguous_name_of(ranks, workload):
+    return f"halves-{ranks}-{workload}-contiguous"
+
+
+def contiguous_measurements():
+    """A reduce_scatter with contiguous parts, most of whose elements are in the first ones."""
+    for workload in WORKLOADS:
+        for ranks in RANKS:
+            scale = SCALES[ranks][workload]
+            words = f"bench/simulate -n {ranks} -r 25 -s {scale} -- --workload {workload}"
+            words += " --collective reduce_scatter -n 1 -w 1 --check 0 --alone"
+            words += " -S balanced,recursive_halving,auto"
+            yield contiguous_name_of(ranks, workload), words.split()
+
+
 def measurements():
+    yield from contiguous_measurements()
     for workload in WORKLOADS:
         words = f"bench/simulate -n {NODES} -k {PER_NODE} -r 25 -s {FINE[workload]} -- --workload {workload}"
         words += f" --collective reduce_scatter --block 1 -n 1 -w 1 --check 0 --alone -S {','.join(SCHEMES)}"
@@ -98,4 +114,27 @@ def halves_levels():
     return table(["workload", "`balanced`, ms", "`two_level`, ms", "ratio"], lines)
 
 
-PARTS = [halves, halves_levels]
+def contiguous_of(ranks, workload):
+    """Seconds of a reduce_scatter of contiguous parts by scheme, and of an allreduce by `balanced`."""
+    times = {row["scheme"]: row["median_s"] for row in rows_of(contiguous_name_of(ranks, workload))}
+    whole = row_of(ranks, workload, "allreduce", SCALES[ranks][workload])
+    return {**times, "allreduce": whole and whole["median_s"]}
+
+
+def halves_contiguous():
+    head = ["workload", "ranks", "`balanced`, ms", "`recursive_halving`, ms", "ratio"]
+    head += ["allreduce by `balanced`, ms", "`auto`, ms"]
+    lines = []
+    for workload in WORKLOADS:
+        for ranks in RANKS:
+            times = contiguous_of(ranks, workload)
+            if "balanced" not in times:
+                continue
+            names = ["balanced", "recursive_halving", "allreduce", "auto"]
+            push, halving, whole, auto = (number(times[name] * 1e3) for name in names)
+            ratio = number(times["balanced"] / times["recursive_halving"])
+            lines.append([workload, ranks, push, halving, ratio, whole, auto])
+    return table(head, lines)
+
+
+PARTS = [halves, halves_contiguous, halves_levels]

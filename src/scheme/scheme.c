@@ -9,6 +9,7 @@ const struct sar_scheme *const sar_schemes[] = {
     &sar_scheme_dense,
     &sar_scheme_allgather,
     &sar_scheme_recursive_doubling,
+    &sar_scheme_recursive_halving,
     &sar_scheme_balanced,
     &sar_scheme_split_allgather,
     &sar_scheme_split_dense,
@@ -24,13 +25,18 @@ const struct sar_scheme *const sar_schemes[] = {
 
 _Static_assert(sizeof sar_schemes / sizeof sar_schemes[0] <= SAR_SCHEMES_MAX + 1, "raise SAR_SCHEMES_MAX");
 
+bool sar_scheme_serves(const struct sar_scheme *scheme, enum sar_collective_kind collective)
+{
+    unsigned served = scheme->collectives != 0 ? scheme->collectives : 1u << SAR_ALLREDUCE;
+    return (served & 1u << collective) != 0;
+}
+
 const char *sar_scheme_unsupported_reason(const struct sar_scheme *scheme, const struct sar_agreed *agreed)
 {
     static const char *const others[SAR_COLLECTIVES] = { "it has no allreduce", "it has no reduce_scatter",
                                                          "it has no allgather" };
-    unsigned served = scheme->collectives != 0 ? scheme->collectives : 1u << SAR_ALLREDUCE;
     enum sar_collective_kind kind = agreed->call.collective;
-    return (served & 1u << kind) != 0 ? scheme->unsupported_reason(agreed) : others[kind];
+    return sar_scheme_serves(scheme, kind) ? scheme->unsupported_reason(agreed) : others[kind];
 }
 
 const struct sar_scheme *sar_scheme_find(const char *name)

@@ -56,6 +56,7 @@ enum { SAR_SCHEMES_MAX = 16 };
 extern const struct sar_scheme sar_scheme_dense;
 extern const struct sar_scheme sar_scheme_allgather;
 extern const struct sar_scheme sar_scheme_recursive_doubling;
+extern const struct sar_scheme sar_scheme_recursive_halving;
 extern const struct sar_scheme sar_scheme_split_allgather;
 extern const struct sar_scheme sar_scheme_ring;
 extern const struct sar_scheme sar_scheme_split_dense;
@@ -66,6 +67,9 @@ extern const struct sar_scheme sar_scheme_sparse_ps;
 extern const struct sar_scheme sar_scheme_oktopk;
 extern const struct sar_scheme sar_scheme_shared;
 extern const struct sar_scheme sar_scheme_two_level;
+
+/** Returns true if a scheme serves a collective. */
+bool sar_scheme_serves(const struct sar_scheme *scheme, enum sar_collective_kind collective);
 
 /** Returns why a scheme cannot run the call, or NULL if it can. Equal on all ranks. */
 const char *sar_scheme_unsupported_reason(const struct sar_scheme *scheme, const struct sar_agreed *agreed);

@@ -52,8 +52,9 @@ struct sar_owner_cost_terms sar_owner_cost_terms(const struct sar_agreed *a, str
                                           .max_slots = (double)map.slots_max,
                                           .group_ranks = 1 };
     if (sar_owner_is_contiguous(&map)) {
-        terms.push_share = sar_range_parts_max_share(a);
-        terms.pull_share = sar_range_parts_max_union_share(a, ranks);
+        double even = sar_range_parts_even_share(&map);
+        terms.push_share = fmax(sar_range_parts_max_share(a), even);
+        terms.pull_share = fmax(sar_range_parts_max_union_share(a, ranks), even);
     }
     return terms;
 }

@@ -28,6 +28,11 @@ double sar_range_parts_max_union_share(const struct sar_agreed *a, double k)
     return fmin(fmax(imbalance / a->machine.ranks, sar_range_parts_max_share(a) / ratio), 1);
 }
 
+double sar_range_parts_even_share(const struct sar_partition_map *map)
+{
+    return map->slots_max < map->count ? (double)map->slots_max / (double)map->count : 1;
+}
+
 enum sar_status sar_range_parts_bounds(struct sar_task *task, const struct sar_partition_map *map,
                                        const uint64_t **bounds)
 {

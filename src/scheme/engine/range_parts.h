@@ -6,7 +6,7 @@
 
 #include "scheme/engine/task.h"
 
-/** Returns the map of equal parts. The functions up to sar_range_parts_max_union_share are pure, and their
+/** Returns the map of equal parts. The functions up to sar_range_parts_even_share are pure, and their
  * results are equal on all ranks. */
 struct sar_partition_map sar_range_parts_map(const struct sar_agreed *agreed);
 
@@ -16,6 +16,10 @@ double sar_range_parts_max_share(const struct sar_agreed *agreed);
 /** Returns the predicted share of the largest part in the union of k ranks. Unions are less skewed: where
  * elements are dense, ranks have more indices in common. */
 double sar_range_parts_max_union_share(const struct sar_agreed *agreed, double k);
+
+/** Returns the share of the map's largest part in elements that are spread evenly: blocks of a caller may be
+ * longer than equal parts. */
+double sar_range_parts_even_share(const struct sar_partition_map *map);
 
 /** Allocates the bounds of a map in the call arena, map->parts + 1 of them. Local. */
 enum sar_status sar_range_parts_bounds(struct sar_task *task, const struct sar_partition_map *map,

@@ -199,6 +199,8 @@ static bool fail_alloc(struct state *s, int target, long which)
 static bool serves(const char *scheme, enum api api)
 {
     bool balanced = scheme == NULL || strcmp(scheme, "balanced") == 0;
+    if (scheme != NULL && strcmp(scheme, "recursive_halving") == 0)
+        return api == REDUCE_SCATTER || api == DENSE_SCATTER;
     if (api == DENSE_SCATTER)
         return balanced || strcmp(scheme, "dense") == 0;
     return api < REDUCE_SCATTER || balanced || strcmp(scheme, "allgather") == 0;
@@ -273,9 +275,8 @@ static void try_relays(void)
     MPI_Comm_free(&comm);
 }
 
-static void try_hierarchical(void)
+static void try_few_sizes(struct settings settings)
 {
-    struct settings settings = { "balanced", NULL, "hierarchical", NULL, "200" };
     MPI_Comm comm = settings_comm(&settings);
     for (size_t j = 0; j < FEW_SIZES; j++)
         try_size(comm, sizes[j], &settings);
@@ -338,7 +339,8 @@ int main(int argc, char **argv)
     sar_owner_always_in_flight = false;
     if (only == NULL) {
         try_relays();
-        try_hierarchical();
+        try_few_sizes((struct settings){ "balanced", NULL, "hierarchical", NULL, "200" });
+        try_few_sizes((struct settings){ "recursive_halving", NULL, NULL, NULL, NULL });
     }
     free_vector(&small);
     if (only == NULL || strcmp(only, "balanced") == 0)

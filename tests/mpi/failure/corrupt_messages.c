@@ -259,7 +259,8 @@ static void try_rows(const struct settings *settings, size_t row, bool headers)
     struct state s = {
         .tensor = &tensor, .oracle = &oracle, .owned = &owned, .comm = settings_comm(settings)
     };
-    for (int dense = 0; dense < 2; dense++) {
+    bool halves = strcmp(settings->scheme, "recursive_halving") == 0; /* no allreduce */
+    for (int dense = 0; dense < 2 && !halves; dense++) {
         check_alarm(TIMEOUT);
         s.dense = dense;
         call_and_check(&s);
@@ -271,8 +272,11 @@ static void try_rows(const struct settings *settings, size_t row, bool headers)
         try_headers(&s);
     s.dense = false;
     bool balanced = strcmp(settings->scheme, "balanced") == 0;
-    bool serves = balanced || strcmp(settings->scheme, "allgather") == 0;
-    for (int half = REDUCE_SCATTER; serves && half <= (balanced ? DENSE_SCATTER : ALLGATHER); half++) {
+    bool serves = balanced || halves || strcmp(settings->scheme, "allgather") == 0;
+    for (int half = REDUCE_SCATTER; serves && half <= (balanced || halves ? DENSE_SCATTER : ALLGATHER);
+         half++) {
+        if (half == ALLGATHER && halves)
+            continue;
         check_alarm(TIMEOUT);
         s.half = (enum half)half;
         s.dense = half == DENSE_SCATTER;
@@ -353,6 +357,8 @@ int main(int argc, char **argv)
     if (only == NULL) {
         try_settings(&(struct settings){ "balanced", NULL, "hierarchical", NULL, "200" }, true);
         try_settings(&(struct settings){ "balanced", "coo", "hierarchical", NULL, NULL }, false);
+        try_settings(&(struct settings){ "recursive_halving", NULL, NULL, NULL, NULL }, false);
+        try_settings(&(struct settings){ "recursive_halving", "coo", NULL, NULL, NULL }, false);
         try_segments();
         try_relays();
     }

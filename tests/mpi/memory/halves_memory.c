@@ -91,10 +91,10 @@ static int gather(const struct input *in, enum where where, MPI_Comm comm, MPIX_
                                      comm, result);
 }
 
-static void try_case(bool gathers, enum where where, const struct element *element)
+static void try_case(const char *scheme, bool gathers, enum where where, const struct element *element)
 {
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
-    MPI_Comm comm = settings_comm(&(struct settings){ .scheme = "balanced" });
+    MPI_Comm comm = settings_comm(&(struct settings){ .scheme = scheme });
     struct input in;
     int64_t most = 0, sizes[2];
     fill(where, element, &in);
@@ -113,8 +113,8 @@ static void try_case(bool gathers, enum where where, const struct element *eleme
     most -= sizes[1] + (int64_t)ranks * (ranks - 1) * PAIR_BYTES;
     double ratio = (double)most / (double)(sizes[0] + sizes[1]);
     if (tells && rank == 0)
-        printf("%5.2f %s, %s, %s\n", ratio, gathers ? "allgather" : "reduce_scatter", element->name,
-               wheres[where]);
+        printf("%5.2f %s, %s, %s, %s\n", ratio, gathers ? "allgather" : "reduce_scatter", scheme,
+               element->name, wheres[where]);
     check(tells || ratio <= LIMIT, "expected at most %g times inputs and results, found %.2f", LIMIT, ratio);
     check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
     MPI_Comm_free(&comm);
@@ -134,9 +134,10 @@ int main(int argc, char **argv)
         enum where where = (enum where)(k / ELEMENTS);
         const struct element *element = &elements[k % ELEMENTS];
         check_case("%s, %s", element->name, wheres[where]);
-        try_case(false, where, element);
+        try_case("balanced", false, where, element);
+        try_case("recursive_halving", false, where, element);
         if (where == NOTHING_IN_COMMON || where == ON_ONE_RANK)
-            try_case(true, where, element);
+            try_case("balanced", true, where, element);
     }
     return check_end("halves_memory");
 }

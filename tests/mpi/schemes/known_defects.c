@@ -42,6 +42,8 @@ static void add_config(const char *scheme, const char *wire, const char *partiti
 static void make_configs(void)
 {
     for (size_t s = 0; sar_schemes[s] != NULL; s++) {
+        if (!sar_scheme_serves(sar_schemes[s], SAR_ALLREDUCE))
+            continue;
         add_config(sar_schemes[s]->name, NULL, NULL, NULL, NULL);
         add_config(sar_schemes[s]->name, NULL, NULL, NULL, "4096");
         for (size_t w = 0; sar_wires[w] != NULL && !sar_schemes[s]->on_dense_buffers; w++)

@@ -310,6 +310,8 @@ int main(int argc, char **argv)
     };
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
     for (size_t s = 0; sar_schemes[s] != NULL; s++) {
+        if (!sar_scheme_serves(sar_schemes[s], SAR_ALLREDUCE))
+            continue;
         present_scheme = sar_schemes[s]->name;
         check_alarm(TIMEOUT);
         for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)

@@ -33,6 +33,9 @@ static struct config {
     { .settings = { "balanced", "dense", NULL, NULL, NULL } },
     { .settings = { "dense", NULL, NULL, NULL, NULL } },
     { .settings = { "two_level", NULL, NULL, NULL, "40" }, .nodes = 2 },
+    { .settings = { "recursive_halving", NULL, NULL, NULL, NULL } },
+    { .settings = { "recursive_halving", "coo", NULL, NULL, NULL }, .nodes = 2 },
+    { .settings = { "recursive_halving", "dense", NULL, NULL, NULL }, .nodes = 9 },
     { .settings = { "allgather", "smallest", NULL, NULL, "40" } },
     { .settings = { "auto", NULL, NULL, NULL, NULL } },
 };
@@ -155,7 +158,8 @@ static const char *serving_scheme(const struct config *c, const struct tensor_de
         return block > 0 && dense_serves(desc, block) ? "dense" : "auto";
     if (strcmp(c->settings.scheme, "two_level") == 0)
         return block > 0 && ranks > c->nodes ? "two_level" : "auto";
-    return block > 0 && strcmp(c->settings.scheme, "allgather") == 0 ? "auto" : c->settings.scheme;
+    const char *other = block > 0 ? "allgather" : "recursive_halving"; /* of the other half */
+    return strcmp(c->settings.scheme, other) == 0 ? "auto" : c->settings.scheme;
 }
 
 static void check_report(const struct config *c, const char *serves, bool scatters, size_t nnz_out)

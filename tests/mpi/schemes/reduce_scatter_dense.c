@@ -35,6 +35,7 @@ static struct config {
     { .settings = { "dense", NULL, NULL, NULL, NULL }, .forward = "63" },
     { .settings = { "dense", NULL, NULL, NULL, NULL }, .forward = "0", .in_pieces = true },
     { .settings = { "dense", NULL, NULL, NULL, NULL }, .forward = "63", .in_pieces = true },
+    { .settings = { "recursive_halving", NULL, NULL, NULL, NULL }, .forward = "0" },
     { .settings = { "ring", NULL, NULL, NULL, NULL }, .forward = "0" },
 };
 
@@ -220,7 +221,7 @@ static void run_others(void)
 /* 2-byte integers that stand for bf16: 1 on each rank in every third element. */
 static void run_bf16(void)
 {
-    static const char *const schemes[] = { "dense", "balanced" };
+    static const char *const schemes[] = { "dense", "balanced", "recursive_halving" };
     enum { COUNT = 90, ONE = 0x3f80 };
     uint16_t *in = get_memory((size_t)ranks * COUNT, sizeof *in), out[COUNT];
     uint16_t sums[] = { 0, ONE, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0, 0x4100 };

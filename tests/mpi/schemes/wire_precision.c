@@ -53,7 +53,7 @@ static int roundings(const char *scheme)
         return 0;
     if (strcmp(scheme, "allgather") == 0)
         return 1;
-    if (strcmp(scheme, "recursive_doubling") == 0)
+    if (strcmp(scheme, "recursive_doubling") == 0 || strcmp(scheme, "recursive_halving") == 0)
         return power + ((ranks & (ranks - 1)) != 0 ? 2 : 0);
     if (strcmp(scheme, "hybrid") == 0)
         return power + ((ranks & (ranks - 1)) != 0 ? 2 : 1);
@@ -172,6 +172,32 @@ static float *reduce_both(const struct config *c, const struct tensor *t, const 
     return out;
 }
 
+/* Compute the parts of a reduce_scatter in a scheme, and gather them as they are. The caller frees them. */
+static float *reduce_scattered(const struct config *c, const struct tensor *t)
+{
+    enum { BLOCK = 7 };
+    float *out = get_memory((size_t)t->desc.count, element_bytes(&t->desc));
+    MPI_Datatype type = row_type(&t->desc);
+    MPIX_Sparse_result part = MPIX_SPARSE_RESULT_NULL, all = MPIX_SPARSE_RESULT_NULL;
+    const void *part_indices, *values;
+    MPI_Count nnz;
+    void *indices = typed_indices(t, &index_types[0]);
+    check_success(MPIX_Sparse_reduce_scatter_coo(indices, t->value, (MPI_Count)t->nnz, index_types[0].type,
+                                                 t->desc.count, BLOCK, type, op_types[t->desc.op].op, c->comm,
+                                                 &part),
+                  "MPIX_Sparse_reduce_scatter_coo");
+    check_success(MPIX_Sparse_result_get(part, &nnz, &part_indices, &values), "MPIX_Sparse_result_get");
+    check_success(MPIX_Sparse_allgather_coo(part_indices, values, nnz, index_types[0].type, t->desc.count,
+                                            type, MPI_COMM_WORLD, &all),
+                  "MPIX_Sparse_allgather_coo");
+    check_success(MPIX_Sparse_result_dense(all, out), "MPIX_Sparse_result_dense");
+    check_success(MPIX_Sparse_result_free(&part), "MPIX_Sparse_result_free");
+    check_success(MPIX_Sparse_result_free(&all), "MPIX_Sparse_result_free");
+    row_type_free(&t->desc, &type);
+    free(indices);
+    return out;
+}
+
 /* Compute the exact result, and the sum of the contributions' magnitudes, on all ranks. */
 static void add_up(const struct oracle *o, double *exact, double *sizes, size_t n)
 {
@@ -213,6 +239,21 @@ static void run_inexact(const struct config *c, draw_fn value_at, const struct t
     float *out = reduce_both(c, &t, &o, dense);
     if (bounded && (dense || desc->op == SUM))
         check_errors(c, &o, out);
+    free(out);
+    tensor_free(&t);
+    oracle_free(&o);
+}
+
+static void run_scatter(const struct config *c, size_t row)
+{
+    const struct tensor_desc desc = { FLOAT32, SUM, row, 300 };
+    struct tensor t;
+    struct oracle o;
+    draw(draw_real, &desc, &t);
+    oracle_make(&t, &o);
+    name_case(c, &desc, "reduce_scatter");
+    float *out = reduce_scattered(c, &t);
+    check_errors(c, &o, out);
     free(out);
     tensor_free(&t);
     oracle_free(&o);
@@ -298,9 +339,12 @@ static void run_wires(size_t s, size_t f, bool few)
             continue;
         c.wire = w == 0 ? NULL : sar_wires[w - 1]->name;
         c.comm = comm_for(&c, c.format->name, (w + s) % 2 == 0 ? "200" : NULL);
-        if (f < NARROW)
+        if (f < NARROW && sar_scheme_serves(c.scheme, SAR_REDUCE_SCATTER) && !c.scheme->on_dense_buffers)
+            run_scatter(&c, 1 + w % 3);
+        if (f < NARROW && sar_scheme_serves(c.scheme, SAR_ALLREDUCE))
             run_config(&c);
-        run_extremes(&c);
+        if (sar_scheme_serves(c.scheme, SAR_ALLREDUCE))
+            run_extremes(&c);
         MPI_Comm_free(&c.comm);
     }
 }
@@ -343,6 +387,8 @@ int main(int argc, char **argv)
     for (size_t s = 0; sar_schemes[s] != NULL; s++) {
         for (size_t f = 0; f < FORMATS; f++)
             run_wires(s, f, few);
+        if (!sar_scheme_serves(sar_schemes[s], SAR_ALLREDUCE))
+            continue;
         run_seeds(&(struct config){ .scheme = sar_schemes[s], .format = &formats[s % NARROW] });
         if (sar_schemes[s] != &sar_scheme_dense)
             run_bytes((struct config){ .scheme = sar_schemes[s], .format = &formats[s % NARROW] }, few);

@@ -311,7 +311,8 @@ static void test_one_rank(void **state)
         f.dense_face = api == 1;
         struct sar_agreed a = sar_forecast_agreed(&f, &config);
         for (int i = 0; sar_schemes[i] != NULL; i++) {
-            assert_true(sar_schemes[i]->unsupported_reason(&a) != NULL || sar_schemes[i]->seconds(&a) > 0);
+            assert_true(sar_scheme_unsupported_reason(sar_schemes[i], &a) != NULL ||
+                        sar_schemes[i]->seconds(&a) > 0);
             assert_true(sar_forecast_bytes(sar_schemes[i], &a) == 0);
         }
     }

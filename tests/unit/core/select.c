@@ -113,7 +113,8 @@ static void test_decisions(void **state)
     }
 }
 
-/* MPI_Reduce_scatter_block takes nearly dense coordinates, unless the parts differ in length. */
+/* MPI_Reduce_scatter_block takes nearly dense coordinates, unless the parts differ in length. Then few ranks
+ * own all elements, and would receive them from all ranks in a push. */
 static void test_reduce_scatter_of_coordinates(void **state)
 {
     const uint64_t count = 10000000;
@@ -128,7 +129,7 @@ static void test_reduce_scatter_of_coordinates(void **state)
         { 0.9, count / 16, &sar_scheme_dense },
         { 0.9, count / 4, &sar_scheme_balanced },
         { 0.9, 3000, &sar_scheme_dense },
-        { 0.9, UINT64_MAX / 2, &sar_scheme_balanced },
+        { 0.9, UINT64_MAX / 2, &sar_scheme_recursive_halving },
     };
     (void)state;
     for (size_t i = 0; i < LENGTH(table); i++) {
@@ -137,7 +138,10 @@ static void test_reduce_scatter_of_coordinates(void **state)
         a.call.collective = SAR_REDUCE_SCATTER;
         a.call.block = table[i].block;
         struct sar_selection s = select_for(&a, &trusting, &no_history, NULL);
-        assert_ptr_equal(sar_schemes[s.choice], table[i].wins);
+        if (sar_schemes[s.choice] != table[i].wins)
+            fail_msg("line %zu: %s at %g s, not %s at %g s", i, sar_schemes[s.choice]->name,
+                     s.prices[s.choice].price, table[i].wins->name,
+                     s.prices[scheme_index(table[i].wins)].price);
         bool differ = table[i].block > count / 8;
         assert_int_equal(s.prices[scheme_index(&sar_scheme_dense)].unsupported_reason != NULL, differ);
     }
@@ -154,11 +158,12 @@ static void test_dense_buffers_cost_memory(void **state)
         a.call.in_place = passes == 1;
         struct sar_selection s = select_for(&a, &trusting, &no_history, NULL);
         for (int i = 0; sar_schemes[i] != NULL; i++) {
+            if (s.prices[i].unsupported_reason != NULL)
+                continue;
             double wanted = sar_schemes[i]->seconds(&a);
             if (sar_schemes[i] != &sar_scheme_dense)
                 wanted += passes * 4e6 * a.machine.memory;
-            assert_true(s.prices[i].unsupported_reason != NULL ||
-                        fabs(s.prices[i].predicted - wanted) < 1e-9 * wanted);
+            assert_true(fabs(s.prices[i].predicted - wanted) < 1e-9 * wanted);
         }
     }
 }
@@ -227,6 +232,8 @@ static void test_a_scheme_asked_for_runs(void **state)
     a.topo.node_ranks = 16;
     struct sar_selection unforced = select_for(&a, &trusting, &no_history, NULL);
     for (int i = 0; sar_schemes[i] != NULL; i++) {
+        if (!sar_scheme_serves(sar_schemes[i], SAR_ALLREDUCE))
+            continue;
         struct sar_selection s = select_for(&a, &learning, &history, sar_schemes[i]);
         assert_int_equal(s.scheme, i);
         assert_int_equal(s.choice, unforced.choice);

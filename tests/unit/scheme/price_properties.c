@@ -147,8 +147,8 @@ static void check_prices(const struct sar_agreed *a, enum axis axis, double fact
 {
     struct sar_agreed more = grown(*a, axis, factor);
     for (size_t i = 0; sar_schemes[i] != NULL; i++) {
-        if (sar_schemes[i]->unsupported_reason(a) != NULL ||
-            sar_schemes[i]->unsupported_reason(&more) != NULL)
+        if (sar_scheme_unsupported_reason(sar_schemes[i], a) != NULL ||
+            sar_scheme_unsupported_reason(sar_schemes[i], &more) != NULL)
             continue;
         double seconds = sar_schemes[i]->seconds(a), then = sar_schemes[i]->seconds(&more);
         double least = floor_of_scheme(a, sar_schemes[i]);
