@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A libFuzzer target: bytes from a peer that cannot be trusted. Whatever they are, sar_msg_decode
- * refuses them or makes a valid run of them, one that its format can write and read again.
+/* A libFuzzer target: bytes from a peer that cannot be trusted. Whatever they are, sar_msg_decode, or for a
+ * piece of a broadcast sar_piece_open and its format, refuses them or makes a valid run of them, one that the
+ * format can write and read again.
  *
  * By chance no input would get past the header's checks, so they are made to fit, but for the share of
  * inputs that asks for a header of its own. See input.h.
@@ -14,6 +15,7 @@
 #include "base/arena.h"
 #include "hash/murmur3.h"
 #include "input.h"
+#include "wire/piece.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -120,12 +122,56 @@ static void check_again(struct sar_msg_key *msg_key, const struct sar_wire *wire
         require(memcmp(again.value, run->value, run->nnz * layout->element_size) == 0);
 }
 
+static struct sar_piece_header fitting_piece_header(const uint8_t *control)
+{
+    struct sar_piece_header header = { .magic = SAR_PIECE_MAGIC,
+                                       .version = SAR_PIECE_HEADER_VERSION,
+                                       .wire = input_wire(control),
+                                       .epoch = EPOCH,
+                                       .nnz = (uint32_t)input_nnz(control) };
+    uint32_t words[offsetof(struct sar_piece_header, checksum) / 4];
+    uint32_t hash = sar_murmur3_u64(input_layout(control).slots, FINGERPRINT);
+    memcpy(words, &header, sizeof words);
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        hash = sar_murmur3(words[i], hash);
+    header.checksum = hash;
+    return header;
+}
+
+/* The piece in memory of exactly its size, and aligned as in a broadcast. */
+static void try_piece(const uint8_t *data, size_t size, struct sar_arena *arena)
+{
+    struct sar_msg_key msg_key = { input_layout(data), FINGERPRINT, EPOCH, 0 };
+    struct sar_piece_header header = fitting_piece_header(data);
+    size_t own = data[1] & FIT_HEADER ? sizeof header : 0, rest = size - CONTROL;
+    struct sar_piece piece;
+    unsigned char *buffer = malloc(own + rest);
+    require(buffer != NULL || own + rest == 0);
+    if (own > 0)
+        memcpy(buffer, &header, own);
+    if (rest > 0)
+        memcpy(buffer + own, data + CONTROL, rest);
+    if (sar_piece_open(&msg_key, buffer, own + rest, &piece) == SAR_OK) {
+        struct sar_spvec run = { NULL, NULL, piece.nnz };
+        if (piece.wire->decode(&msg_key.layout, piece.payload, piece.bytes, arena, &run) == SAR_OK) {
+            check_run(&msg_key.layout, &run);
+            check_again(&msg_key, piece.wire, &run, arena);
+        }
+    }
+    free(buffer);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct sar_arena arena; /* whose memory is the sanitizer's business, see src/base/arena.c */
     struct sar_spvec run = { NULL, NULL, 0 };
     if (size < CONTROL)
         return 0;
+    if (data[0] & PIECE) {
+        try_piece(data, size, &arena);
+        sar_arena_recycle(&arena);
+        return 0;
+    }
     struct sar_msg_key msg_key = { input_layout(data), FINGERPRINT, EPOCH, 0 };
     struct sar_msg message = input_message(data, size);
     if (message.buffer == NULL)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An input of the fuzzer: some bytes that choose what is expected and what the header says, then a payload.
  *
- *     byte 0      element size; index size; whether zeros are absent; 16-bit values
+ *     byte 0      element size; index size; whether zeros are absent; 16-bit values; a piece of a broadcast
  *     byte 1      format; whether the header and the payload's length are made to fit
  *     bytes 2-3   span
  *     bytes 4-5   nnz
@@ -14,7 +14,7 @@
 
 /* Numbers are small, since large ones show nothing more and take longer, but more than two of any format's
  * blocks. */
-enum { CONTROL = 6, FIT_HEADER = 0x80, FIT_LENGTH = 0x40, SPANS = 5000, NUMBERS = 5100 };
+enum { CONTROL = 6, PIECE = 0x40, FIT_HEADER = 0x80, FIT_LENGTH = 0x40, SPANS = 5000, NUMBERS = 5100 };
 
 enum { FINGERPRINT = 1, EPOCH = 2 };
 
@@ -24,10 +24,12 @@ static inline struct sar_wire_layout input_layout(const uint8_t *control)
     static const enum sar_wire_precision values[] = { SAR_PRECISION_FULL, SAR_PRECISION_FULL,
                                                       SAR_PRECISION_BF16, SAR_PRECISION_FP16 };
     struct sar_wire_layout layout = { .slots = (control[2] + 256u * control[3]) % SPANS,
-                                      .index_size = control[0] & 4 ? 8 : 4,
+                                      .index_size = (control[0] & (4 | PIECE)) == 4 ? 8 : 4,
                                       .zero_is_absent = (control[0] & 8) != 0,
                                       .precision = values[control[0] >> 4 & 3] };
     layout.row_len = rows[control[0] & 3];
+    if (control[0] & PIECE)
+        layout.precision = SAR_PRECISION_FULL;
     layout.element_size = layout.row_len * (layout.precision == SAR_PRECISION_FULL ? 4 : 2);
     return layout;
 }

@@ -61,6 +61,12 @@ static void seed(const char *folder, unsigned layout_bits, unsigned wire, const 
         exit(1);
     const unsigned char *bytes = message.buffer;
     write_seed(folder, control, bytes + SAR_MSG_HEADER_BYTES, (size_t)message.bytes - SAR_MSG_HEADER_BYTES);
+    if (msg_key.layout.index_size == 4 && msg_key.layout.precision == SAR_PRECISION_FULL) {
+        control[0] |= PIECE;
+        write_seed(folder, control, bytes + SAR_MSG_HEADER_BYTES,
+                   (size_t)message.bytes - SAR_MSG_HEADER_BYTES);
+        control[0] = (uint8_t)layout_bits;
+    }
     control[1] = 0;
     if (layout_bits % 5 == 0 && message.bytes < 1000)
         write_seed(folder, control, bytes, (size_t)message.bytes);
