@@ -33,7 +33,7 @@ extern "C" {
  * Every function returns MPI_SUCCESS or an error code. The text of the code (MPI_Error_string) names the invalid argument
  * and its value. A function with a communicator first calls the error handler of that communicator; the default handler,
  * MPI_ERRORS_ARE_FATAL, ends the program. If an argument of a collective function is invalid on one rank, every rank gets
- * an error; MPIX_Sparse_allreduce documents exceptions. After an error, output arguments are unchanged.
+ * an error; MPIX_Sparse_allreduce documents exceptions. After an error, output arguments are unchanged, or results are empty.
  *
  * @par Threads
  * Calls on different communicators may run concurrently under MPI_THREAD_MULTIPLE. Calls on one communicator follow

@@ -60,9 +60,9 @@ int MPIX_Sparse_reduce_scatter_init(const void *sendbuf, void *recvbuf, MPI_Coun
  * Blocks of ceil(count / n) elements make contiguous parts; blocks of one element are dealt out cyclically. Absent elements
  * contribute nothing: an element of the result is present if it is present on any rank. Each rank may pass any element.
  *
- * No rank receives elements that it does not own. The time is that of the rank with most elements to receive. The caller's
- * distribution may give it more than others, unlike the hash of MPIX_Sparse_allreduce_coo: push_imbalance of the report
- * tells.
+ * The caller's distribution may give a rank more elements than others, unlike the hash of MPIX_Sparse_allreduce_coo. Then the
+ * call waits for that rank, or other ranks add up elements on their way to it. push_imbalance of the report tells of the
+ * former.
  *
  * @param[in]     indices    nnz indices in any order. Values of equal indices are reduced
  * @param[in]     values     nnz elements

@@ -302,7 +302,7 @@ const char *sar_dtype_name(enum sar_dtype base)
 void sar_datatype_describe(int64_t id, char *text, size_t capacity)
 {
     if (id == 0)
-        snprintf(text, capacity, "invalid");
+        snprintf(text, capacity, "an invalid handle");
     else if (id < 0)
         snprintf(text, capacity, "a type of %lld bytes", (long long)(-1 - id));
     else if ((id - 1) / DTYPE_RADIX == 1)

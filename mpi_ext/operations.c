@@ -119,7 +119,7 @@ bool sar_datatype_exact_basic(MPI_Datatype datatype, const struct sar_operation 
 void sar_operation_describe(int64_t id, char *text, size_t capacity)
 {
     if (id == 0)
-        snprintf(text, capacity, "invalid");
+        snprintf(text, capacity, "an invalid handle");
     else if (id < 0 || id > OPERATIONS)
         snprintf(text, capacity, "a user-defined op");
     else

@@ -258,7 +258,7 @@ static const struct perf_group groups[] = {
 static const struct perf_command command = {
     .program = "mpix_sparse_perf",
     .usage = "usage: mpirun -n N mpix_sparse_perf [options]\n\n"
-             "Time the sparse allreduce, or another collective, against MPI and the scheme allgather.\n"
+             "Time the sparse allreduce against MPI and the scheme allgather, or others against MPI.\n"
              "A LIST is separated by commas; every combination is measured. Defaults are in parentheses.\n\n"
              "Example: mpirun -n 4 mpix_sparse_perf -c 16M -d 0.001,0.01,0.1\n",
     .ending = "Exit status: 0 success, 1 a wrong value or nothing measured, 2 bad usage, 3 out of time.\n",
@@ -346,6 +346,8 @@ static const char *collective_conflict(const struct perf_options *options, const
         return given[OPTION_BLOCK] ? "option --block is for --collective reduce_scatter and allgather" : NULL;
     if (options->study != PERF_NO_STUDY || given[OPTION_CALIBRATE] || given[OPTION_COSTS])
         return "option --collective is not for --study, --calibrate and --costs";
+    if (options->collective == SAR_ALLGATHER && given[OPTION_OP])
+        return "option --op: an allgather does not reduce";
     if (dense && options->collective == SAR_ALLGATHER)
         return "option --interface: an allgather has coordinates";
     if (dense && given[OPTION_BLOCK])

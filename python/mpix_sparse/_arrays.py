@@ -187,7 +187,7 @@ def rows(array: Array, row: Any) -> int:
     return array.size // length
 
 
-def writable_array(data: Any, strided: bool = False) -> Array:
+def writable_array(data: Any, strided: bool = False, name: str = "out") -> Array:
     """Describe an array for output, which may be strided if that is wanted and it is in host memory.
 
     Raises:
@@ -195,12 +195,12 @@ def writable_array(data: Any, strided: bool = False) -> Array:
         ValueError: the array is read-only or not contiguous.
     """
     if isinstance(data, (list, tuple)):
-        raise TypeError(f"out must be an array, not a {type(data).__name__}")
+        raise TypeError(f"{name} must be an array, not a {type(data).__name__}")
     array = view(data)
     if not array.writable:
-        raise ValueError("out is read-only")
+        raise ValueError(f"{name} is read-only")
     if not array.contiguous and (array.device or not strided):
-        raise ValueError("out is not contiguous")
+        raise ValueError(f"{name} is not contiguous")
     return array
 
 

@@ -207,7 +207,8 @@ def dgc_step(
         Error: the call failed, on all ranks; velocity and residual have not changed.
     """
     data = _arrays.view(gradient).packed()
-    kept, left = _arrays.writable_array(velocity), _arrays.writable_array(residual)
+    kept = _arrays.writable_array(velocity, name="velocity")
+    left = _arrays.writable_array(residual, name="residual")
     for name, state in ("velocity", kept), ("residual", left):
         if (state.size, state.type) != (data.size, data.type):
             raise ValueError(

@@ -23,6 +23,7 @@
 
 #include "scheme/engine/owner.h"
 #include "scheme/engine/pairwise.h"
+#include "scheme/engine/spread.h"
 #include "scheme/scheme.h"
 #include "vector/dense.h"
 #include "vector/partition.h"
@@ -66,16 +67,30 @@ static double max_part_share(const struct sar_agreed *a, const struct sar_partit
     return fmin(imbalance / ranks, 1);
 }
 
-/* Returns the share that `parts` consecutive parts have: the largest part and equal other ones, or parts that
- * are as long as the largest, before others without a slot. */
-static double max_share(const struct sar_agreed *a, const struct sar_partition_map *map, double parts,
-                        double k)
+/* Returns the share of the fullest `n` contiguous parts of those that begin with a multiple of n. */
+static double max_run_share(const struct sar_agreed *a, const struct sar_partition_map *map, double n,
+                            double k)
 {
-    double largest = max_part_share(a, map, k), others = a->machine.ranks - 1;
-    double equal = others > 0 ? largest + (parts - 1) * (1 - largest) / others : 1;
-    if (map->kind == SAR_PARTITION_RANGE)
-        equal = fmax(equal, parts * sar_range_parts_even_share(map));
-    return fmin(equal, 1);
+    struct sar_spread spread = sar_spread_make(a, k);
+    double length = n * sar_range_parts_even_share(map), most = 0;
+    for (double begin = 0; begin < 1; begin += length)
+        most = fmax(most, sar_spread_share(&spread, begin, fmin(begin + length, 1)));
+    return most;
+}
+
+/* Returns the share that n parts in a row have. Where it is not known how the elements spread, they are the
+ * largest part and others: half of these are equal, half as large as the largest. */
+static double max_share(const struct sar_agreed *a, const struct sar_partition_map *map, double n, double k)
+{
+    double ranks = a->machine.ranks, largest = max_part_share(a, map, k);
+    if (n >= ranks)
+        return 1;
+    double equal = largest + (n - 1) * (1 - largest) / (ranks - 1);
+    if (map->kind != SAR_PARTITION_RANGE)
+        return fmin(equal, 1);
+    if (sar_spread_is_known(a))
+        return max_run_share(a, map, n, k);
+    return fmax(fmin((equal + n * largest) / 2, 1), fmin(n * sar_range_parts_even_share(map), 1));
 }
 
 /* Returns the seconds in which the owners of `parts` parts receive their share of what k ranks have. */

@@ -7,7 +7,7 @@
 #ifndef SAR_SCHEME_ENGINE_SEGMENTS_H
 #define SAR_SCHEME_ENGINE_SEGMENTS_H
 
-#include "scheme/engine/agreed.h"
+#include "scheme/engine/spread.h"
 
 /** Segments of a part. Equal on all ranks. */
 struct sar_segments {
@@ -16,8 +16,7 @@ struct sar_segments {
     uint64_t unit;  /**< a segment has a multiple of so many slots */
     uint32_t n;
     bool weighted;
-    double position[SAR_QUANTILE_BINS + 1]; /**< ascending from 0 to 1, shares of the slots … */
-    double weight[SAR_QUANTILE_BINS + 1];   /**< … and of the elements that lie below */
+    struct sar_spread spread; /**< of the slots, and the elements of a rank and of the result */
 };
 
 /** Returns segments of `equal` slots, a multiple of unit. */

@@ -54,7 +54,7 @@ static const char *const wrongs[] = {
     "argument count is -1",
     "argument datatype is int32",
     "argument datatype is 2 x float",
-    "argument datatype is invalid",
+    "argument datatype is an invalid handle",
     "argument how is null",
     "argument ratio is 0,",
     "argument ratio is 1.5",

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The elements of a rank are known by quantiles: each bin has equally many. Where a rank has a share d of the
+ * elements, the union of all ranks has u(d) = c d / (1 + c d): few ranks have the same elements where there
+ * are few, and there are no more than all. c makes the sum that of the agreed union. No function of the math
+ * library is called, since its last bits may differ between machines. */
+
+#include "scheme/engine/spread.h"
+
+enum { STEPS = 40 /* of the search for c */ };
+
+bool sar_spread_is_known(const struct sar_agreed *a)
+{
+    return a->data.quantiles.index[SAR_QUANTILE_BINS - 2] != 0 && a->data.nnz_mean > 0;
+}
+
+static double union_share(double c, double share)
+{
+    return c * share / (1 + c * share);
+}
+
+/* Returns the elements of the union over the length of the vector, for a c. */
+static double union_of(const struct sar_spread *s, double elements, double c)
+{
+    double sum = 0;
+    for (int k = 0; k < SAR_QUANTILE_BINS; k++) {
+        double length = s->position[k + 1] - s->position[k];
+        sum += length * union_share(c, elements / length);
+    }
+    return sum;
+}
+
+/* Returns c by bisection. `elements` and `all` are shares of the vector's length. */
+static double find_c(const struct sar_spread *s, double elements, double all)
+{
+    double low = 0, high = 1;
+    while (high < 1e9 && union_of(s, elements, high) < all)
+        high *= 2;
+    for (int i = 0; i < STEPS; i++) {
+        double middle = (low + high) / 2;
+        *(union_of(s, elements, middle) < all ? &low : &high) = middle;
+    }
+    return high;
+}
+
+/* Sets the positions of the quantiles. Each bin has a length, so that shares are finite. */
+static void set_positions(struct sar_spread *s, const struct sar_quantiles *q)
+{
+    const double least = 1. / (1 << 20), most = 1 - SAR_QUANTILE_BINS * least;
+    for (int k = 1; k < SAR_QUANTILE_BINS; k++)
+        s->position[k] = q->index[k - 1] / (UINT16_MAX + 1.) * most + k * least;
+    s->position[SAR_QUANTILE_BINS] = 1;
+}
+
+struct sar_spread sar_spread_make(const struct sar_agreed *a, double k)
+{
+    struct sar_spread s = { .weight = { 0 } };
+    double count = (double)a->desc.count, elements = a->data.nnz_mean / count / SAR_QUANTILE_BINS;
+    set_positions(&s, &a->data.quantiles);
+    double c = find_c(&s, elements, sar_agreed_union_nnz(a, k) / count);
+    for (int i = 0; i < SAR_QUANTILE_BINS; i++) {
+        double length = s.position[i + 1] - s.position[i];
+        s.weight[i + 1] = s.weight[i] + (k <= 1 ? 1 : length * union_share(c, elements / length));
+    }
+    for (int i = 1; i <= SAR_QUANTILE_BINS; i++)
+        s.weight[i] /= s.weight[SAR_QUANTILE_BINS];
+    return s;
+}
+
+/* Returns the share of the elements below a share of the length. */
+static double below(const struct sar_spread *s, double position)
+{
+    int k = 0;
+    while (k < SAR_QUANTILE_BINS - 1 && s->position[k + 1] <= position)
+        k++;
+    double within = (position - s->position[k]) / (s->position[k + 1] - s->position[k]);
+    return s->weight[k] + (within < 1 ? within : 1) * (s->weight[k + 1] - s->weight[k]);
+}
+
+double sar_spread_share(const struct sar_spread *s, double begin, double end)
+{
+    return below(s, end) - below(s, begin);
+}

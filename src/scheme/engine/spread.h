@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How the elements of a call spread over the length of the vector, of one rank and of unions. */
+
+#ifndef SAR_SCHEME_ENGINE_SPREAD_H
+#define SAR_SCHEME_ENGINE_SPREAD_H
+
+#include "scheme/engine/agreed.h"
+
+/** Shares of the elements that lie below shares of the length. Equal on all ranks. */
+struct sar_spread {
+    double position[SAR_QUANTILE_BINS + 1]; /**< ascending from 0 to 1, shares of the length … */
+    double weight[SAR_QUANTILE_BINS + 1];   /**< … and of the elements that lie below */
+};
+
+/** Returns true if the agreed quantiles are known, and some rank has elements. */
+bool sar_spread_is_known(const struct sar_agreed *agreed);
+
+/** Returns how the union of k ranks spreads, if that is known. Pure. */
+struct sar_spread sar_spread_make(const struct sar_agreed *agreed, double k);
+
+/** Returns the share of the elements between two shares of the length, begin <= end. Pure. */
+double sar_spread_share(const struct sar_spread *spread, double begin, double end);
+
+#endif
