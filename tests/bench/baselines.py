@@ -10,7 +10,7 @@ from evaluation.figures import MODELS, RESULTS, dense_of, rows_of, times_of
 from sentences import percent, real, row_of, span, time_of
 
 STEPPED = ["lstm", "llama"]
-GAMMA_MODELS = ["lstm", "deepfm", "nmt", "llama"]
+GAMMA_MODELS = ["lstm", "deepfm", "nmt", "bert", "llama"]
 COO, BITMAP = "hash-coo", "hash-coo+hash_bitmap"
 SCALING = [3, 4, 6, 8, 12, 24, 32]  # numbers of ranks on which all schemes ran
 

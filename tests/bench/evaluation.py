@@ -20,13 +20,14 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "bench"))
 sys.dont_write_bytecode = True
 
-from evaluation import broadcasts, compute, crossover, halves, rows, training  # noqa: E402
+from evaluation import broadcasts, compute, crossover, rows, traces, training  # noqa: E402
 from evaluation.compute import SIZES, STEPS, gain, name_of, over_dense  # noqa: E402
 from evaluation.emulation import NAMES, runs_of  # noqa: E402
 from evaluation.figures import dense_of, floor_of, rows_of, times_of  # noqa: E402
 from evaluation.rows import TABLES  # noqa: E402
 import assumptions  # noqa: E402
 import baselines  # noqa: E402
+import halves_and_traces  # noqa: E402
 from sentences import percent, real, row_of, span, time_of  # noqa: E402
 
 CELLS = list(itertools.product(compute.SIZES, compute.RATES, compute.THREADS))
@@ -46,6 +47,9 @@ def load_evaluate():
     )
     training.draw_timeline = (
         lambda found: "![A step of training in each way](evaluation/training-timeline.svg)\n"
+    )
+    traces.draw = (
+        lambda found: "![Overlaps of pairs of ranks, and shares of parts, in traces](evaluation/traces.svg)\n"
     )
     for home in (module, compute, rows):
         home.save = lambda axes, name, alt: f"![{alt}](evaluation/{name}.svg)\n"
@@ -334,32 +338,6 @@ def of_columns():
     yield f"The next takes {span(best)} times as long"
 
 
-def of_halves():
-    at = {}
-    for ranks, workload, scale in halves.cases():
-        rows = [halves.row_of(ranks, workload, half, scale) for half in halves.HALVES]
-        at[ranks, workload, scale] = rows
-    both = [halves.both_over_allreduce(*case) for case, (_, gather) in at.items() if gather is not None]
-    yield f"Both halves take at most {max(both):.2f} times the allreduce of `balanced`"
-    few = [halves.over_floor(row) for (ranks, *_), (row, _) in at.items() if ranks == 16]
-    fine = [halves.over_floor(row) for (ranks, *_), (row, gather) in at.items() if gather is None]
-    yield f"A reduce_scatter takes {span(few)} times its floor on 16 ranks, and {span(fine)} times on 64"
-    coarse = [row["push_imbalance"] for (ranks, *_), (row, gather) in at.items() if ranks == 64 and gather]
-    levels = [{name: row["median_s"] for name, row in halves.levels_of(w).items()} for w in halves.WORKLOADS]
-    gains = [times["balanced"] / times["two_level"] for times in levels]
-    yield f"`two_level` makes a reduce_scatter {span(gains)} times as fast as `balanced` there"
-    yield f"divided by eight times more, the largest part has {span(coarse)} times the mean"
-
-
-def of_contiguous_halves():
-    found = [halves.contiguous_of(ranks, w) for w in halves.WORKLOADS for ranks in halves.RANKS]
-    gains = [times["balanced"] / times["recursive_halving"] for times in found]
-    yield f"makes such a reduce_scatter {span(gains)} times as fast as `balanced`, and `auto` chooses it"
-    assert all(times["auto"] == times["recursive_halving"] for times in found)
-    wholes = [times["balanced"] / times["allreduce"] for times in found]
-    yield f"`balanced` takes {span(wholes)} times as long as for a whole allreduce"
-
-
 def of_broadcasts():
     few, many = (broadcasts.times_of(n) for n in broadcasts.RANKS)
     over = [
@@ -461,12 +439,11 @@ def main():
         of_rows,
         of_ranks,
         of_columns,
-        of_halves,
-        of_contiguous_halves,
         of_broadcasts,
         of_mpis,
         *assumptions.PARTS,
         *baselines.PARTS,
+        *halves_and_traces.PARTS,
     ):
         for sentence in part():
             n += 1

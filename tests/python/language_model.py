@@ -23,7 +23,9 @@ import mpix_sparse.torch as hvd  # noqa: E402
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples" / "language_model"
 sys.path.insert(0, str(EXAMPLE))
 
+import record  # noqa: E402
 import train  # noqa: E402
+from model import LanguageModel as Model  # noqa: E402
 from text import Batches, Sampler, Text  # noqa: E402
 
 hvd.init()
@@ -51,6 +53,28 @@ class LanguageModel(unittest.TestCase):
     @classmethod
     def tearDownClass(cls):
         cls.folder.cleanup()
+
+    def test_record(self):
+        """A trace has the rows that gradients of the tables have, of each rank and step."""
+        text = Text([str(self.text)])
+        for table in ("input", "output"):
+            arguments = (
+                f"--text {self.text} --table {table} --ranks 2 --steps 2 --batch 3 --length 5 --width 24"
+            )
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                record.main(arguments.split())
+            lines = [line.split() for line in printed.getvalue().splitlines()]
+            self.assertEqual(
+                lines[0] + lines[2] + lines[3], f"mpix_sparse_trace 1 count {text.vocabulary} row 24".split()
+            )
+            for _, step, rank, *rows in lines[4:]:
+                model = Model(text.vocabulary, 24, 8, True)
+                sampler = Sampler(text.vocabulary, max(1, text.vocabulary // 100), 1, int(rank))
+                words = Batches(text.words, 3, 5, int(rank), 2)[int(step)]
+                model.loss(*words, sampler.draw(int(step)), sampler, None)[0].backward()
+                gradient = model.tables[table == "output"].grad.coalesce()
+                self.assertEqual(gradient.indices()[0].tolist(), [int(row) for row in rows])
+            self.assertEqual(len(lines), 8)
 
     def train(self, *options):
         """Return the measurements and the output."""
