@@ -41,10 +41,16 @@ def host():
 
 
 def commit():
-    """The commit of the sources, with a mark if they have changed since; None without git."""
-    words = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
-    run = subprocess.run(words, cwd=TOP, capture_output=True, text=True)
-    return run.stdout.strip() if run.returncode == 0 else None
+    """The commit of the sources, with a mark if they have changed since; None without git. Results, and the
+    pages that are made of them, do not count."""
+
+    def git(*words):
+        return subprocess.run(["git", *words], cwd=TOP, capture_output=True, text=True)
+
+    found = git("describe", "--always", "--exclude", "*")
+    made = [":!bench/results", ":!doc/evaluation", ":!doc/evaluation.md"]
+    changed = git("status", "--porcelain", "--", ".", *made).stdout
+    return found.stdout.strip() + "-dirty" * bool(changed) if found.returncode == 0 else None
 
 
 def record_result(file, command):
