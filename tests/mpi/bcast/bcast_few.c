@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array_length.h"
 #include "check.h"
 
 /** Most messages of a rank: to children in the tree, and the next rank of the node. */
@@ -117,8 +118,9 @@ int main(int argc, char **argv)
     const struct settings settings = { .scheme = "auto" };
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
     check_alarm(300);
-    for (int each_is_a_node = 0; each_is_a_node < 2; each_is_a_node++) {
-        nodes_set(each_is_a_node ? ranks : 1);
+    const int nodes[] = { 1, 2, ranks };
+    for (size_t i = ranks > 2 ? 0 : 1; i < LENGTH(nodes); i++) {
+        nodes_set(nodes[i]);
         comm = settings_comm(&settings);
         check_coo(100, 3);
         check_coo(100000000, 0);
