@@ -30,6 +30,8 @@ SCALED = "balanced,auto,recursive_doubling,split_allgather,allgather,omni"
 WORDS = [400, 1024, 4096, 8192]  # of a rank's batch of text
 WIDTHS = [64, 512]
 BATCH = 400  # rows of a rank
+FORECAST = "rows-forecast"
+RATE, LATENCY = 25e9 / 8, 10e-6  # of the forecast
 
 
 class Table(NamedTuple):
@@ -155,6 +157,7 @@ def measurements(text):
         for case in filter(lambda case: rows_of(case.name(16)), CASES):
             yield case.name(ranks), simulation(ranks, case.scale(ranks), case.tensor(), near_peers(case))
     yield from scaling_measurements([n for n in SCALING if n > 64])
+    yield FORECAST, ["bench/row-forecast"]
 
 
 def check_seconds(ranks):
@@ -291,6 +294,23 @@ def rows_scaling():
     return save(axes, "rows-scaling", "Time of rows over the floor against ranks") + "\n" + table(head, lines)
 
 
+def forecasts():
+    """For each number of ranks: the seconds of the model, the floor, and the simulated seconds."""
+    for row in rows_of(FORECAST):
+        n, found = row["ranks"], found_in(scaling_name(row["ranks"])).get("balanced")
+        values = (n - 1) / n * row["rows"] * (1 + row["gamma"]) * 4 * row["row"]
+        yield n, row["predicted_s"], values / RATE + 2 * LATENCY, found["median_s"] if found else math.nan
+
+
+def rows_forecast():
+    lines = []
+    for n, seconds, floor, simulated in forecasts():
+        cells = [number(seconds * 1e3, 0), number(seconds / floor), number(simulated * 1e3, 0)]
+        lines.append([n, *cells, number(seconds / simulated)])
+    head = ["ranks", "forecast of `balanced`, ms", "over the floor", "simulated, ms", "forecast / simulated"]
+    return table(head, lines)
+
+
 def rows_of_text():
     """Batches of a text."""
     names = {f"{words} words, rows of {w}": f"rows-text-{words}-{w}" for w in WIDTHS for words in WORDS}
@@ -302,4 +322,4 @@ def rows_of_text():
     return table(["batch", "rows a rank"] + HEAD, lines) + "\n" + peer_table(names, "batch")
 
 
-PARTS = [rows_by_ranks, rows_peers, rows_computing, rows_scaling, rows_of_text]
+PARTS = [rows_by_ranks, rows_peers, rows_computing, rows_scaling, rows_forecast, rows_of_text]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sentences of the evaluation on the halves of an allreduce, on recorded traces, and on BERT."""
+"""Sentences of the evaluation on the halves of an allreduce, recorded traces, forecasts of rows, and BERT."""
 
 from evaluation import halves, rows, traces
 from evaluation.figures import floor_of, rows_of
@@ -48,6 +48,14 @@ def of_traces():
     yield f"The next scheme takes {span(others)} times as long."
 
 
+def of_forecasts():
+    found = {n: times for n, *times in rows.forecasts()}
+    checked = [seconds / simulated for seconds, _, simulated in found.values() if simulated == simulated]
+    yield f"On 64 to 256 ranks the forecast is {span(checked)} times the simulated time."
+    over = [f"{found[n][0] / found[n][1]:.2f}" for n in (512, 1024)]
+    yield f"It expects {over[0]} times the floor on 512 ranks and {over[1]} times on 1024."
+
+
 def of_bert():
     """The union of 128 ranks, and the elements of the pull over those of a dense one."""
     row = rows_of("gamma-bert-128")[0]
@@ -57,4 +65,4 @@ def of_bert():
     yield words.format(100 * dense, *pulls)
 
 
-PARTS = [of_halves, of_contiguous_halves, of_traces, of_bert]
+PARTS = [of_halves, of_contiguous_halves, of_traces, of_forecasts, of_bert]
