@@ -6,6 +6,7 @@ from evaluation.figures import number, rows_of, table
 RANKS = [16, 64]
 WEIGHTS, DENSITY = 100_000_000, 0.01
 RATE = 25e9 / 8  # bytes a second
+LEVELS, LEVELS_RATE = "bcast-4x4", 5e6 / 8  # emulated hosts of 4 ranks
 METHODS = {
     "delta": "`MPIX_Sparse_bcast_delta`",
     "coo": "`MPIX_Sparse_bcast_coo`",
@@ -25,9 +26,9 @@ def measurements():
         yield name_of(ranks), words.split()
 
 
-def over_floor(row):
+def over_floor(row, rate=RATE):
     """Time over that of the values and of the entropy of their indices, once over a link."""
-    return row["median_s"] * RATE / row["floor"]
+    return row["median_s"] * rate / row["floor"]
 
 
 def times_of(ranks):
@@ -43,4 +44,15 @@ def broadcasts():
     return table(["ranks", "broadcast", "ms", "over the floor"], lines)
 
 
-PARTS = [broadcasts]
+def broadcasts_levels():
+    """On emulated hosts of several ranks."""
+    lines = []
+    for row in rows_of(LEVELS):
+        over = over_floor(row, LEVELS_RATE)
+        lines.append(
+            [METHODS[row["method"]], number(row["median_s"] * 1e3, 0), number(over, 2 if over < 10 else 0)]
+        )
+    return table(["broadcast", "ms", "over the floor"], lines)
+
+
+PARTS = [broadcasts, broadcasts_levels]

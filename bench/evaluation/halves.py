@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The halves of an allreduce: measurements and their tables, for bench/evaluate."""
 
+import math
+
 from evaluation.figures import latency_of, number, rate_of, rows_of, table
 
 WORKLOADS = ["lstm", "nmt"]
 RANKS = [16, 64]
-SCALES = {16: {"lstm": 64, "nmt": 32}, 64: {"lstm": 512, "nmt": 256}}
+SCALES = {8: {"lstm": 64, "nmt": 32}, 16: {"lstm": 64, "nmt": 32}, 64: {"lstm": 512, "nmt": 256}}
 FINE = SCALES[16]  # of 64 ranks, too, where unequal parts of the full tensor are of interest
 HALVES = ["reduce_scatter", "allgather"]
 NODES, PER_NODE = 16, 4  # of the table of two levels
@@ -38,7 +40,7 @@ def contiguous_name_of(ranks, workload):
 def contiguous_measurements():
     """A reduce_scatter with contiguous parts, most of whose elements are in the first ones."""
     for workload in WORKLOADS:
-        for ranks in RANKS:
+        for ranks in SCALES:
             scale = SCALES[ranks][workload]
             words = f"bench/simulate -n {ranks} -r 25 -s {scale} -- --workload {workload}"
             words += " --collective reduce_scatter -n 1 -w 1 --check 0 --alone"
@@ -118,7 +120,7 @@ def contiguous_of(ranks, workload):
     """Seconds of a reduce_scatter of contiguous parts by scheme, and of an allreduce by `balanced`."""
     times = {row["scheme"]: row["median_s"] for row in rows_of(contiguous_name_of(ranks, workload))}
     whole = row_of(ranks, workload, "allreduce", SCALES[ranks][workload])
-    return {**times, "allreduce": whole and whole["median_s"]}
+    return {**times, "allreduce": whole["median_s"] if whole else math.nan}
 
 
 def halves_contiguous():
@@ -126,7 +128,7 @@ def halves_contiguous():
     head += ["allreduce by `balanced`, ms", "`auto`, ms"]
     lines = []
     for workload in WORKLOADS:
-        for ranks in RANKS:
+        for ranks in SCALES:
             times = contiguous_of(ranks, workload)
             if "balanced" not in times:
                 continue

@@ -20,14 +20,14 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "bench"))
 sys.dont_write_bytecode = True
 
-from evaluation import broadcasts, compute, crossover, rows, traces, training  # noqa: E402
+from evaluation import compute, crossover, rows, traces, training  # noqa: E402
 from evaluation.compute import SIZES, STEPS, gain, name_of, over_dense  # noqa: E402
 from evaluation.emulation import NAMES, runs_of  # noqa: E402
 from evaluation.figures import dense_of, floor_of, rows_of, times_of  # noqa: E402
 from evaluation.rows import TABLES  # noqa: E402
 import assumptions  # noqa: E402
 import baselines  # noqa: E402
-import halves_and_traces  # noqa: E402
+import collectives  # noqa: E402
 from sentences import percent, real, row_of, span, time_of  # noqa: E402
 
 CELLS = list(itertools.product(compute.SIZES, compute.RATES, compute.THREADS))
@@ -338,21 +338,6 @@ def of_columns():
     yield f"The next takes {span(best)} times as long"
 
 
-def of_broadcasts():
-    few, many = (broadcasts.times_of(n) for n in broadcasts.RANKS)
-    over = [
-        broadcasts.over_floor(row)
-        for n in broadcasts.RANKS
-        for row in rows_of(broadcasts.name_of(n))
-        if row["method"] == "delta"
-    ]
-    yield f"`MPIX_Sparse_bcast_delta` takes {over[0]:.2f} times the floor on 16 ranks"
-    yield f"and {over[1]:.2f} times on 64"
-    gains = {m: [t[m] / t["delta"] for t in (few, many)] for m in ("lists", "dense")}
-    yield "It is {:.1f} and {:.1f} times as fast as broadcasts of lists".format(*gains["lists"])
-    yield "{:.0f} and {:.0f} times as fast as one of all weights".format(*gains["dense"])
-
-
 def of_mpis():
     """Lines of the table of MPICH and Open MPI in doc/performance.md: medians over runs, which took turns."""
     found = {mpi: [row for row in rows_of(f"allreduce-{mpi}") if row["scheme"] == "auto"] for mpi in MPIS}
@@ -439,11 +424,10 @@ def main():
         of_rows,
         of_ranks,
         of_columns,
-        of_broadcasts,
         of_mpis,
         *assumptions.PARTS,
         *baselines.PARTS,
-        *halves_and_traces.PARTS,
+        *collectives.PARTS,
     ):
         for sentence in part():
             n += 1

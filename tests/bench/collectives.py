@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sentences of the evaluation on the halves of an allreduce, recorded traces, forecasts of rows, and BERT."""
+"""Sentences of the evaluation on other collectives, recorded traces, forecasts of rows, and BERT."""
 
-from evaluation import halves, rows, traces
+from evaluation import broadcasts, halves, rows, traces
 from evaluation.figures import floor_of, rows_of
 from sentences import real, span
 
@@ -24,12 +24,36 @@ def of_halves():
 
 
 def of_contiguous_halves():
-    found = [halves.contiguous_of(ranks, w) for w in halves.WORKLOADS for ranks in halves.RANKS]
+    found = [halves.contiguous_of(ranks, w) for w in halves.WORKLOADS for ranks in halves.SCALES]
     gains = [times["balanced"] / times["recursive_halving"] for times in found]
     yield f"makes such a reduce_scatter {span(gains)} times as fast as `balanced`, and `auto` chooses it"
     assert all(times["auto"] == times["recursive_halving"] for times in found)
-    wholes = [times["balanced"] / times["allreduce"] for times in found]
+    wholes = [times["balanced"] / times["allreduce"] for times in found if times["allreduce"] > 0]
     yield f"`balanced` takes {span(wholes)} times as long as for a whole allreduce"
+
+
+def of_broadcasts():
+    few, many = (broadcasts.times_of(n) for n in broadcasts.RANKS)
+    over = [
+        broadcasts.over_floor(row)
+        for n in broadcasts.RANKS
+        for row in rows_of(broadcasts.name_of(n))
+        if row["method"] == "delta"
+    ]
+    yield f"`MPIX_Sparse_bcast_delta` takes {over[0]:.2f} times the floor on 16 ranks"
+    yield f"and {over[1]:.2f} times on 64"
+    gains = {m: [t[m] / t["delta"] for t in (few, many)] for m in ("lists", "dense")}
+    yield "It is {:.1f} and {:.1f} times as fast as broadcasts of lists".format(*gains["lists"])
+    yield "{:.0f} and {:.0f} times as fast as one of all weights".format(*gains["dense"])
+
+
+def of_levels():
+    over = {
+        row["method"]: broadcasts.over_floor(row, broadcasts.LEVELS_RATE)
+        for row in rows_of(broadcasts.LEVELS)
+    }
+    yield f"takes {over['delta']:.2f} times the floor there: a piece crosses to a host once."
+    yield f"take {over['lists']:.0f} and {over['dense']:.0f} times the floor"
 
 
 def of_traces():
@@ -65,4 +89,4 @@ def of_bert():
     yield words.format(100 * dense, *pulls)
 
 
-PARTS = [of_halves, of_contiguous_halves, of_traces, of_forecasts, of_bert]
+PARTS = [of_halves, of_contiguous_halves, of_broadcasts, of_levels, of_traces, of_forecasts, of_bert]
