@@ -19,7 +19,7 @@
 
 /* The thread sanitizer detects a race at once, and is slow. */
 #if defined(__SANITIZE_THREAD__)
-enum { RACES = 60, VARIANT_STEP = 5 };
+enum { RACES = 30, VARIANT_STEP = 10 };
 #else
 enum { RACES = 300, VARIANT_STEP = 1 };
 #endif
