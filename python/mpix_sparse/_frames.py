@@ -10,10 +10,10 @@ import os
 import re
 import sys
 import sysconfig
-import tempfile
 import threading
 import time
-from typing import IO, Iterator, List, NamedTuple
+from tempfile import TemporaryFile
+from typing import IO, Any, Iterator, List, NamedTuple
 
 
 def _escaped(text: str) -> str:
@@ -45,6 +45,7 @@ _POLLS = {
 _BACKWARD = os.path.join("torch", "autograd", "")  # whose innermost functions run a backward pass
 
 _THREAD = re.compile("(?:Current thread|Thread) 0x([0-9a-f]+)")
+_ESCAPE = re.compile(r"\\[xuU]((?<=x)[0-9a-f]{2}|(?<=u)[0-9a-f]{4}|(?<=U)[0-9a-f]{8})")
 _FRAME = re.compile('  File "(.*)", line ([0-9?]+) in (.*)')
 
 _bounded = 0  # waits with a time limit
@@ -73,34 +74,52 @@ class _Frame(NamedTuple):
 _Stack = List[_Frame]  # innermost first
 
 
-def _temporary() -> IO[bytes]:
-    """A file in memory where there are such."""
-    if hasattr(os, "memfd_create"):
-        return os.fdopen(os.memfd_create("stacks"), "r+b")
-    return tempfile.TemporaryFile()
+def _open_file() -> IO[bytes] | None:
+    """A file in memory where there are such; None where there is no descriptor for it."""
+    try:
+        return open(os.memfd_create("stacks"), "r+b", 0) if hasattr(os, "memfd_create") else TemporaryFile()
+    except OSError:
+        return None
+
+
+_file = _open_file()  # kept: later there may be no descriptor
+_lock = threading.Lock()  # of the file
 
 
 def _dump() -> list[str]:
-    """What faulthandler prints of all threads, before another thread goes on. Frame objects of other threads
-    are not safe: Python 3.11 was seen to read from them the memory of a function that had ended."""
-    with _temporary() as file:
-        faulthandler.dump_traceback(file.fileno(), all_threads=True)
-        file.seek(0)
-        return file.read().decode("ascii", "replace").splitlines()
+    """What faulthandler prints of all threads, before another thread goes on."""
+    if _file is None:
+        return ["..."]
+    with _lock:
+        _file.seek(0)
+        _file.truncate()
+        faulthandler.dump_traceback(_file.fileno(), all_threads=True)
+        _file.seek(0)
+        return _file.read().decode("ascii", "replace").splitlines()
 
 
-def _stacks() -> tuple[dict[int, _Stack], bool]:
-    """The stack of each thread, and False if there are more threads than faulthandler prints."""
+def _walk(frame: Any) -> Iterator[_Frame]:
+    while frame is not None:
+        code = frame.f_code
+        yield _Frame(_escaped(code.co_filename), str(frame.f_lineno), _escaped(code.co_name))
+        frame = frame.f_back
+
+
+def _stacks() -> dict[int, _Stack]:
+    """The stack of each thread. Frame objects of other threads are used only if there are more threads
+    than faulthandler prints: Python 3.11 was seen to read from them memory of a function that had ended."""
     stacks: dict[int, _Stack] = {}
     stack: _Stack = []
     lines = _dump()
+    if "..." in lines:
+        return {thread: list(_walk(frame)) for thread, frame in sys._current_frames().items()}
     for line in lines:
         thread, frame = _THREAD.match(line), _FRAME.fullmatch(line)
         if thread:
             stack = stacks.setdefault(int(thread[1], 16), [])
         elif frame:
             stack.append(_Frame(*frame.groups()))
-    return {thread: stack for thread, stack in stacks.items() if stack}, "..." not in lines
+    return {thread: stack for thread, stack in stacks.items() if stack}
 
 
 def _is_ours(frame: _Frame) -> bool:
@@ -126,10 +145,14 @@ def _waits(stack: _Stack) -> bool:
 
 
 def _is_idle(thread: int) -> bool:
-    """True if a thread has used no processor time since the last sample of it."""
-    if not hasattr(time, "pthread_getcpuclockid"):
+    """True if a thread has used no processor time since the last sample of it. It may have ended since."""
+    alive = any(each.ident == thread for each in threading.enumerate())
+    if not (alive and hasattr(time, "pthread_getcpuclockid")):
         return False
-    used = time.clock_gettime(time.pthread_getcpuclockid(thread))
+    try:
+        used = time.clock_gettime(time.pthread_getcpuclockid(thread))
+    except OSError:
+        return False
     before, _processor_seconds[thread] = _processor_seconds.get(thread), used
     return used == before
 
@@ -148,13 +171,20 @@ def _module_of(file: str) -> str:
     return ".".join(part for part in (names or [""])[0].split(".") if part and not part.startswith("_"))
 
 
+def _is_passed(frame: _Frame) -> bool:
+    """True for functions that other functions are called through."""
+    through_jax = not _is_ours(frame) and f"{os.sep}jax{os.sep}" in frame.file
+    return through_jax or frame.file.endswith((_WRAPPER, *_DECORATORS))
+
+
 def _describe(stack: _Stack) -> str:
     """The function that the program calls, and the line of the program."""
     length = next((i for i, frame in enumerate(stack) if not _is_library(frame)), len(stack))
-    called = [frame for frame in stack[:length] if not frame.file.endswith((_WRAPPER, *_DECORATORS))]
+    called = [frame for frame in stack[:length] if not _is_passed(frame)]
     function = (called or stack)[-1 if called else 0]
     where = f" at {os.path.basename(stack[length].file)}:{stack[length].line}" if length < len(stack) else ""
-    return f"{_module_of(function.file)}.{function.function}()".lstrip(".") + where
+    text = f"{_module_of(function.file)}.{function.function}()".lstrip(".") + where
+    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
 
 
 class Activity:
@@ -171,21 +201,21 @@ class Activity:
     """
 
     def __init__(self) -> None:
-        stacks, complete = _stacks()
+        stacks = _stacks()
         stacks.pop(threading.get_ident(), None)
         own = {each.ident: each.name for each in threading.enumerate() if each.name.startswith(OWN)}
         for thread in [thread for thread, name in own.items() if name == WATCHDOG]:
             stacks.pop(thread, None)
         calling = {i for i, stack in stacks.items() if _depth(stack) > (i in own)}
         self.is_in_call = bool(calling)
-        busy = not complete or any(
+        busy = any(
             own[i].startswith(_CALLBACKS) and _runs_program(stack) if i in own else not _waits(stack)
             for i, stack in stacks.items()
         )
         self.surely_waits = self.is_in_call and not busy and not _bounded
         others = {i: stack for i, stack in stacks.items() if i not in own}
         backward = {i for i, stack in others.items() if _BACKWARD in stack[0].file}
-        self.may_wait = (complete and not _bounded) and all(
+        self.may_wait = not _bounded and all(
             i in backward and _is_idle(i) or _waits(stack) for i, stack in others.items()
         )
         main = threading.main_thread().ident

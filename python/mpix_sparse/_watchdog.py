@@ -51,11 +51,12 @@ _MESSAGE_BYTES = 1 << 16
 _SHOWN = 4  # calls in a sentence
 
 exit_process = os._exit  # before this package replaces it
+_nowhere = open(os.devnull, "w", encoding="ascii")  # kept: later there may be no descriptor
 
 
 def abort(reason: str, status: int) -> NoReturn:
     """Print a sentence and abort all ranks of MPI_COMM_WORLD. Not collective."""
-    faulthandler.dump_traceback_later(ABORT_SECONDS, file=open(os.devnull, "w"), exit=True)
+    faulthandler.dump_traceback_later(ABORT_SECONDS, file=_nowhere, exit=True)
     sys.stdout.flush()
     print(f"mpix_sparse: {reason}", file=sys.stderr, flush=True)
     time.sleep(OUTPUT_SECONDS)

@@ -141,6 +141,22 @@ class Calls(unittest.TestCase):
         with unittest.mock.patch("sys._current_frames", side_effect=AssertionError):
             self.assertTrue(self.find_activity().is_in_call)
 
+    def test_many_threads(self):
+        """There are more threads than faulthandler prints, or it has no file."""
+        event = threading.Event()
+        threads = [threading.Thread(target=event.wait) for _ in range(120)]
+        for thread in threads:
+            thread.start()
+        many = self.find_activity(name="m\u00e4ny")
+        event.set()
+        for thread in threads:
+            thread.join()
+        with unittest.mock.patch("mpix_sparse._frames._file", None):
+            without = self.find_activity()
+        for activity in many, without:
+            self.assertTrue(activity.is_in_call)
+            self.assertEqual(activity.text, "threading._bootstrap()")
+
     def test_watchdog(self):
         """The thread that looks for messages is in no call."""
         self.assertFalse(self.find_activity(name=_frames.WATCHDOG).is_in_call)
