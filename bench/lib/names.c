@@ -59,9 +59,9 @@ bool perf_scheme_serves(const char *name, int collective)
 {
     const struct sar_scheme *scheme = sar_scheme_find(name);
 
-    if (collective == SAR_ALLREDUCE || strcmp(name, "auto") == 0)
-        return true;
-    return scheme != NULL && (scheme->collectives >> collective & 1) != 0;
+    if (scheme == NULL) /* a lower bound, or the selector */
+        return collective == SAR_ALLREDUCE || strcmp(name, "auto") == 0;
+    return sar_scheme_serves(scheme, (enum sar_collective_kind)collective);
 }
 
 /* A map that is not in the registry, such as "auto", affects every scheme that honours any map. */

@@ -342,6 +342,8 @@ static const char *collective_conflict(const struct perf_options *options, const
 {
     bool dense = options->interface == PERF_DENSE;
 
+    if (!has_scheme(options))
+        return "option --scheme: none has this collective";
     if (options->collective == SAR_ALLREDUCE)
         return given[OPTION_BLOCK] ? "option --block is for --collective reduce_scatter and allgather" : NULL;
     if (options->study != PERF_NO_STUDY || given[OPTION_CALIBRATE] || given[OPTION_COSTS])
@@ -356,8 +358,6 @@ static const char *collective_conflict(const struct perf_options *options, const
         return "option --buffers: those of a device are for --collective allreduce";
     if (given[OPTION_PARTITION] || given[OPTION_GRAIN] || given[OPTION_COLUMNS])
         return "options --partition, --grain and --columns are for --collective allreduce";
-    if (!has_scheme(options))
-        return "option --scheme: none has this collective";
     return NULL;
 }
 
