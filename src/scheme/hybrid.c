@@ -139,16 +139,12 @@ static enum sar_status join(struct sar_task *task, const struct sar_pof2 *f, int
 static enum sar_status halve(struct sar_task *task, const struct sar_pof2 *f, int distance)
 {
     struct hybrid *h = task->state;
-    const struct sar_vec_desc *desc = &task->agreed->desc;
-    const struct sar_spvec *whole = &h->doubling.vec;
     struct index_range lower = range_of(task, f, f->group_rank & ~distance, distance),
                        theirs = range_of(task, f, f->group_rank ^ distance, distance);
-    size_t cut = sar_spvec_lower_bound(desc, whole, 0, lower.to - lower.from);
-    struct sar_spvec halves[2] = { sar_spvec_slice(desc, whole, 0, cut),
-                                   sar_spvec_slice(desc, whole, cut, whole->nnz) };
+    struct sar_spvec halves[2];
     bool in_upper = (f->group_rank & distance) != 0;
-    SAR_TRY(
-        sar_spvec_rebase(desc, lower.to - lower.from, desc->index_size, task->memory.step_arena, &halves[1]));
+    SAR_TRY(sar_spvec_split(&task->agreed->desc, &h->doubling.vec, lower.to - lower.from,
+                            task->memory.step_arena, halves));
     h->kept_half = halves[in_upper];
     return sar_task_encode(task, true, layout_of(task, theirs), &halves[!in_upper], &h->doubling.outgoing);
 }

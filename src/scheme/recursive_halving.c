@@ -37,17 +37,14 @@ struct state {
     int distance; /* of the last exchange, in positions; at first the size of the group */
 };
 
-/* Positions in the order of owners from this one on, and their owners. */
+/* Ranks that own consecutive parts: [begin, end). */
 struct owners {
     int begin, end;
 };
 
 static const char *unsupported_reason(const struct sar_agreed *a)
 {
-    struct sar_partition_map map = sar_agreed_block_map(a);
-    const char *reason = sar_agreed_sparse_unsupported(a);
-    bool fits = map.kind == SAR_PARTITION_RANGE || map.slots_max <= UINT32_MAX;
-    return reason == NULL && !fits ? "parts of more than 2^32 slots" : reason;
+    return sar_owner_unsupported_reason(a, sar_agreed_block_map(a));
 }
 
 static const char *redundant_reason(const struct sar_agreed *a)
@@ -82,14 +79,15 @@ static double max_run_share(const struct sar_agreed *a, const struct sar_partiti
  * largest part and others: half of these are equal, half as large as the largest. */
 static double max_share(const struct sar_agreed *a, const struct sar_partition_map *map, double n, double k)
 {
-    double ranks = a->machine.ranks, largest = max_part_share(a, map, k);
+    double ranks = a->machine.ranks;
+    bool contiguous = map->kind == SAR_PARTITION_RANGE;
     if (n >= ranks)
         return 1;
-    double equal = largest + (n - 1) * (1 - largest) / (ranks - 1);
-    if (map->kind != SAR_PARTITION_RANGE)
-        return fmin(equal, 1);
-    if (sar_spread_is_known(a))
+    if (contiguous && sar_spread_is_known(a))
         return max_run_share(a, map, n, k);
+    double largest = max_part_share(a, map, k), equal = largest + (n - 1) * (1 - largest) / (ranks - 1);
+    if (!contiguous)
+        return fmin(equal, 1);
     return fmax(fmin((equal + n * largest) / 2, 1), fmin(n * sar_range_parts_even_share(map), 1));
 }
 
@@ -203,12 +201,7 @@ static enum sar_status begin(struct sar_task *task)
 
 static void post_pof2_in(struct sar_task *task)
 {
-    struct sar_pof2 f = sar_pof2_of(task->comm);
-    const struct state *s = task->state;
-    if (sar_pof2_sends(&f))
-        sar_exchange_send(&task->exchange, f.rank + 1, &s->outgoing);
-    if (sar_pof2_receives(&f))
-        sar_exchange_expect(&task->exchange, f.rank - 1);
+    sar_pof2_post_in(task, &((struct state *)task->state)->outgoing);
 }
 
 /* Reduces the peer's elements with those of this rank; those of the lower rank come first. */
@@ -239,12 +232,8 @@ static enum sar_status reduce_received(struct sar_task *task, const struct sar_p
 static enum sar_status split_at(struct sar_task *task, int first_owner, int owner, struct sar_spvec halves[2])
 {
     const struct state *s = task->state;
-    const struct sar_vec_desc *desc = &task->agreed->desc;
-    uint64_t lower_slots = s->bounds[owner] - s->bounds[first_owner];
-    size_t cut = sar_spvec_lower_bound(desc, &s->vec, 0, lower_slots);
-    halves[0] = sar_spvec_slice(desc, &s->vec, 0, cut);
-    halves[1] = sar_spvec_slice(desc, &s->vec, cut, s->vec.nnz);
-    return sar_spvec_rebase(desc, lower_slots, desc->index_size, task->memory.step_arena, &halves[1]);
+    return sar_spvec_split(&task->agreed->desc, &s->vec, s->bounds[owner] - s->bounds[first_owner],
+                           task->memory.step_arena, halves);
 }
 
 static enum sar_status prepare(struct sar_task *task)
@@ -298,12 +287,7 @@ static enum sar_status end(struct sar_task *task)
 
 static void post_pof2_out(struct sar_task *task)
 {
-    struct sar_pof2 f = sar_pof2_of(task->comm);
-    const struct state *s = task->state;
-    if (sar_pof2_receives(&f))
-        sar_exchange_send(&task->exchange, f.rank - 1, &s->outgoing);
-    if (sar_pof2_sends(&f))
-        sar_exchange_expect(&task->exchange, f.rank + 1);
+    sar_pof2_post_out(task, &((struct state *)task->state)->outgoing);
 }
 
 /* Writes the sums of this rank's elements. Those of dense buffers count from its part's beginning. */

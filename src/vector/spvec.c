@@ -135,6 +135,15 @@ enum sar_status sar_spvec_rebase(const struct sar_vec_desc *desc, uint64_t base,
     return SAR_OK;
 }
 
+enum sar_status sar_spvec_split(const struct sar_vec_desc *desc, const struct sar_spvec *vec, uint64_t index,
+                                struct sar_arena *arena, struct sar_spvec halves[2])
+{
+    size_t cut = sar_spvec_lower_bound(desc, vec, 0, index);
+    halves[0] = sar_spvec_slice(desc, vec, 0, cut);
+    halves[1] = sar_spvec_slice(desc, vec, cut, vec->nnz);
+    return sar_spvec_rebase(desc, index, desc->index_size, arena, &halves[1]);
+}
+
 void sar_spvec_append(const struct sar_vec_desc *desc, const struct sar_spvec *vec, unsigned index_size,
                       uint64_t base, struct sar_spvec *out)
 {

@@ -81,6 +81,11 @@ struct sar_spvec sar_spvec_slice(const struct sar_vec_desc *desc, const struct s
 enum sar_status sar_spvec_rebase(const struct sar_vec_desc *desc, uint64_t base, unsigned index_size,
                                  struct sar_arena *arena, struct sar_spvec *vec);
 
+/** Splits a vec in two, before and from an index on. The indices of the second, in memory of the arena, count
+ * from there; otherwise both share the vec's arrays. */
+enum sar_status sar_spvec_split(const struct sar_vec_desc *desc, const struct sar_spvec *vec, uint64_t index,
+                                struct sar_arena *arena, struct sar_spvec halves[2]);
+
 /** Appends a vec to `out`, which has capacity for the elements. The vec's indices have index_size bytes and
  * count from `base`. */
 void sar_spvec_append(const struct sar_vec_desc *desc, const struct sar_spvec *vec, unsigned index_size,

@@ -38,6 +38,24 @@ double sar_pairwise_seconds(const struct sar_agreed *a, int limit)
     return time;
 }
 
+void sar_pof2_post_in(struct sar_task *task, const struct sar_msg *message)
+{
+    struct sar_pof2 f = sar_pof2_of(task->comm);
+    if (sar_pof2_sends(&f))
+        sar_exchange_send(&task->exchange, f.rank + 1, message);
+    if (sar_pof2_receives(&f))
+        sar_exchange_expect(&task->exchange, f.rank - 1);
+}
+
+void sar_pof2_post_out(struct sar_task *task, const struct sar_msg *message)
+{
+    struct sar_pof2 f = sar_pof2_of(task->comm);
+    if (sar_pof2_receives(&f))
+        sar_exchange_send(&task->exchange, f.rank - 1, message);
+    if (sar_pof2_sends(&f))
+        sar_exchange_expect(&task->exchange, f.rank + 1);
+}
+
 /* Drops zeros that a format may lose: with a -0.0 or a NaN, MAX differs between a present and an absent
  * zero. */
 static enum sar_status encode(struct sar_task *task, struct sar_spvec *vec)
@@ -62,10 +80,7 @@ void sar_pairwise_pof2_in(struct sar_task *task)
     struct sar_pairwise *d = task->state;
     d->distance = 1;
     d->limit = d->limit == 0 ? f.size : d->limit;
-    if (sar_pof2_sends(&f))
-        sar_exchange_send(&task->exchange, f.rank + 1, &d->outgoing);
-    if (sar_pof2_receives(&f))
-        sar_exchange_expect(&task->exchange, f.rank - 1);
+    sar_pof2_post_in(task, &d->outgoing);
 }
 
 /* Reduces the peer's elements with those of this rank. Those of the lower rank come first, so that both
@@ -137,12 +152,7 @@ enum sar_status sar_pairwise_end(struct sar_task *task)
 
 void sar_pairwise_pof2_out(struct sar_task *task)
 {
-    struct sar_pof2 f = sar_pof2_of(task->comm);
-    struct sar_pairwise *d = task->state;
-    if (sar_pof2_receives(&f))
-        sar_exchange_send(&task->exchange, f.rank - 1, &d->outgoing);
-    if (sar_pof2_sends(&f))
-        sar_exchange_expect(&task->exchange, f.rank + 1);
+    sar_pof2_post_out(task, &((struct sar_pairwise *)task->state)->outgoing);
 }
 
 enum sar_status sar_pairwise_finish(struct sar_task *task)

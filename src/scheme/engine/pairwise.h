@@ -61,6 +61,11 @@ static inline bool sar_pof2_receives(const struct sar_pof2 *f)
     return f->group_rank >= 0 && f->rank < f->paired;
 }
 
+/** Post the messages of pairs: a rank of the group receives the elements of the rank before, and after the
+ * exchange returns its result. Each sends `message`; a rank without a pair does nothing. */
+void sar_pof2_post_in(struct sar_task *task, const struct sar_msg *message);
+void sar_pof2_post_out(struct sar_task *task, const struct sar_msg *message);
+
 /** Head of the state of a scheme with these stages. Written by pairwise.c; `limit` also by the scheme. */
 struct sar_pairwise {
     struct sar_spvec
