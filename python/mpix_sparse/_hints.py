@@ -22,9 +22,9 @@ _world_is_set = False  # MPI_COMM_WORLD has the attribute
 
 # The settings of the library, and the stream, which is no setting.
 NAMES = frozenset(
-    "alpha beta calibration chunk columns cuda_aware cuda_least element explain forward fuse gamma grain "
-    "imbalance learn log log_file long model nodes overhead partition preload_limit preload_min_bytes "
-    "preload_nonblocking preload_report profile_every progress recompute relay scheme seed segment staging "
+    "alpha beta calibration check_starts chunk columns cuda_aware cuda_least element explain forward fuse "
+    "gamma grain imbalance learn log log_file long model nodes overhead partition preload_limit "
+    "preload_min_bytes preload_nonblocking preload_report profile_every progress recompute relay scheme seed segment staging "
     "stall stream threads throttle trace wire wire_values".split()
 )
 
@@ -138,6 +138,17 @@ def check_arguments(comm: Any) -> None:
     _mark(comm)
     if not inter.value and not _counts.is_registered(comm):
         _counts.register(comm, "of the program")
+
+
+def of_plan(comm: Any, type_name: str, hints: Mapping[str, Any] | None) -> dict[str, Any]:
+    """All hints of a plan: the user's, those of its type, and the check of all starts if other calls on the
+    communicator are checked.
+
+    Args:
+        comm: a handle.
+    """
+    checks = {"check_starts": "on"} if get_info(comm).get(FORWARD) == "0" else {}
+    return {**checks, **_types.hints(type_name), **(hints or {})}
 
 
 def communicator(comm: Any) -> Any:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Plans: persistent calls on one tensor, such as a layer's gradient. A plan keeps measurements of its tensor.
-Once the choice of scheme is stable, calls need no agreement messages."""
+"""Plans: persistent calls on one tensor, such as a layer's gradient. A plan keeps measurements of its
+tensor. All starts are checked on all ranks, unless the hint check_starts is off: then starts make no check
+once the choice of a scheme is settled."""
 
 from __future__ import annotations
 
@@ -65,7 +66,7 @@ class Plan(_Plan):
         super().__init__()
         given = array, op, comm, out, row
         self._call = _refusal.prepare(_refusal.refuse_call, comm, _dense.DenseArguments, *given)
-        made = _hints.Info({**_types.hints(self._call.type), **(hints or {})})
+        made = _hints.Info(_hints.of_plan(self._call.comm, self._call.type, hints))
         with made as info:
             plan = ctypes.byref(self.handle)
             code = library.MPIX_Sparse_allreduce_init(*self._call.buffers, info, plan)
@@ -117,7 +118,7 @@ class CooPlan(_Plan):
         self._refused: Handle | None = None  # a call with an error in this rank's arguments
         given = count, dtype, op, comm, row, index_dtype
         tensor, problem = _refusal.prepare(_refusal.refuse_call, comm, self._arguments, *given)
-        made = _hints.Info({**_types.hints(self.type), **(hints or {})}, problem)
+        made = _hints.Info(_hints.of_plan(tensor[-1], self.type, hints), problem)
         with made as info:
             code = self._open(*tensor, info, ctypes.byref(self.handle))
         made.check(code, tensor[-1])

@@ -57,7 +57,7 @@ static void begin_profile(struct sar_active_call *op)
 }
 
 /* The saved agreement holds until the next call that profiles. It does not say that the elements of a later
- * allgather have the same owners. */
+ * allgather have the same owners. With MPIX_SPARSE_CHECK_STARTS=on none is saved. */
 static void save_agreement(struct sar_active_call *op)
 {
     struct sar_plan *plan = op->plan;
@@ -65,7 +65,7 @@ static void save_agreement(struct sar_active_call *op)
     const struct sar_scheme *scheme = sar_schemes[op->common.selection.scheme];
     bool has_owners = op->args->sig.collective == SAR_ALLGATHER && op->common.agreed.call.block > 0 &&
                       scheme == &sar_scheme_balanced;
-    if (plan == NULL || !op->common.selection.settled || has_owners)
+    if (plan == NULL || !op->common.selection.settled || has_owners || op->policy->config.check_starts)
         return;
     plan->saved.skip_agree_left = (every - plan->tensor.calls % every) % every;
     plan->saved.all = op->common.agreement.global;

@@ -91,6 +91,24 @@ class Mismatches(unittest.TestCase):
             array = ones(4 * count)
             self.refused("count differs", lambda: mpix_sparse.allreduce(array, row=4 if ODD else 2))
 
+    def test_plans(self):
+        """One rank starts another plan, also when the choice of a scheme is settled."""
+        text = "ranks start different plans: number [0-9]+ of .* on rank . and number [0-9]+ of .* on rank"
+        for count in COUNTS:
+            dense = [mpix_sparse.Plan(ones(count)) for _ in range(2)]
+            sparse = [mpix_sparse.CooPlan(count, "float32") for _ in range(2)]
+            starts = (
+                lambda i, plans=dense: plans[i].start(),
+                lambda i, plans=sparse: plans[i].start([0], ones(1)),
+            )
+            for start in starts:
+                for starts_before in (0, 12):
+                    for i in range(2 * starts_before):
+                        start(i % 2).wait()
+                    self.refused(text, lambda start=start: start(ODD).wait())
+            for made in dense + sparse:
+                made.free()
+
     def test_mixed_order(self):
         """One rank makes the calls in another order."""
         for count in (4, 600, 50000):

@@ -17,7 +17,7 @@ from .. import CooPlan, _mpi, _topk
 from .. import allreduce as allreduce_array
 from ._compressor import Compressor
 from ._tensors import Op, as_array, from_numpy, on_host, scale_, wait_for_stream, type_of
-from ._world import world
+from ._world import UNCHECKED, world
 
 WARMUP_RATIO = 0.25  # in the first epoch of a warm-up
 SEEDS = 1 << 31
@@ -168,7 +168,8 @@ class Sparsifier:
         if op.reduction != "sum":
             raise ValueError(f"Compression.dgc needs op Average or Sum, not {op.name}")
         name = type_of(self._on_device(None))
-        self._plan = CooPlan(self._parameter.numel(), name, comm=world().comm(name))
+        how = {"comm": world().comm(name), "hints": UNCHECKED}
+        self._plan = CooPlan(self._parameter.numel(), name, **how)
 
     def start(self, gradient: torch.Tensor | None, prescale: float) -> Any:
         """Select elements, and start to reduce them. Returns a handle. Collective over the group."""

@@ -40,7 +40,7 @@ from ._tensors import (
     strides_of,
     type_of,
 )
-from ._world import World
+from ._world import UNCHECKED, World
 
 UNKNOWN, SPARSE, DENSE, TOPK = range(4)
 NO_JOIN = "a rank in join() cannot update its rows; shard_state=True has no join()"
@@ -99,7 +99,7 @@ class ParameterSlot:
             return
         name = type_of(self.parameter)
         rows, row = self.parameter.shape[0], self.parameter.shape[1:].numel()
-        how = {"comm": ranks.comm(name), "row": row, "hints": hints}
+        how = {"comm": ranks.comm(name), "row": row, "hints": {**hints, **UNCHECKED}}
         if self.is_sharded:
             self.plan = ReduceScatterCooPlan(rows, 1, name, op.reduction, **how)
         else:
@@ -460,8 +460,8 @@ def _open_dense(group: list[ParameterSlot], op: Op, compression: Compressor, ran
     buffer = torch.zeros(sum(sizes), dtype=dtype)
     for slot, piece in zip(group, buffer.split(sizes)):
         slot.buffer = piece.as_strided(slot.parameter.shape, strides_of(slot.parameter))
-    comm = ranks.comm(type_of(buffer))
-    group[0].plan = Plan(buffer, op.reduction, comm=comm, out=buffer, hints=compression.hints)
+    how = {"comm": ranks.comm(type_of(buffer)), "hints": {**compression.hints, **UNCHECKED}}
+    group[0].plan = Plan(buffer, op.reduction, out=buffer, **how)
 
 
 def _group(slots: list[ParameterSlot]) -> list[list[ParameterSlot]]:

@@ -22,7 +22,7 @@ import torch
 from .. import AllgatherCooPlan, Error
 from .._coo import DirectElements, Elements
 from ._tensors import Adasum, Op, is_plain, on_host, sparse_of, type_of, view_memory
-from ._world import World
+from ._world import UNCHECKED, World
 
 SHARDS = "mpix_sparse_shards"  # key in an optimizer's state_dict(): rank, ranks and sharded parameters
 OPTIMIZERS = torch.optim.SGD, torch.optim.Adagrad, torch.optim.SparseAdam
@@ -64,7 +64,8 @@ class Shard:
         self.name, self.parameter, self._ranks = slot.name, slot.parameter, ranks
         self._dtype = self.parameter.dtype
         self._type, self._row = type_of(self.parameter), tuple(self.parameter.shape[1:])
-        how = {"comm": ranks.comm(self._type), "row": self.parameter.shape[1:].numel()}
+        row, comm = self.parameter.shape[1:].numel(), ranks.comm(self._type)
+        how = {"comm": comm, "row": row, "hints": UNCHECKED}
         self._plan = AllgatherCooPlan(len(self.parameter), self._type, **how)
         self._result: Any = None
         self._copied: Any = None  # memory in which the optimizer's step is made, and its rows

@@ -27,6 +27,10 @@ class _Total:
 
 total = _Total()  # of all Worlds
 
+# Hints of an optimizer's plans: their starts make no check once the scheme is settled. The check of a step
+# tells optimizers apart, and the plans of a step start in one order.
+UNCHECKED = {"check_starts": "off"}
+
 
 class World(Duplicates):
     """Communicators of some ranks. Creation is collective, while no call is in flight.

@@ -11,6 +11,7 @@ void sar_shm_coll_post(struct sar_task *task, const char *name, struct sar_shm_c
 {
     if (task->exchange.status != SAR_OK)
         msg->status = (int64_t)task->exchange.status;
+    msg->fingerprint = task->args.fingerprint;
     sar_shm_barrier_arrive(task->comm->shm_group, name, msg, sizeof *msg);
 }
 
@@ -44,8 +45,14 @@ static enum sar_status resolve_failure(const struct sar_task *task)
 enum sar_status sar_shm_coll_check_peers(const struct sar_task *task)
 {
     int64_t statuses = SAR_OK;
-    for (int r = 0; r < task->comm->ranks; r++)
-        statuses |= sar_shm_coll_msg_of(task, r)->status;
+    uint64_t differences = 0;
+    for (int r = 0; r < task->comm->ranks; r++) {
+        const struct sar_shm_coll_msg *msg = sar_shm_coll_msg_of(task, r);
+        statuses |= msg->status;
+        differences |= msg->fingerprint ^ task->args.fingerprint;
+    }
+    if (differences != 0)
+        return SAR_CORRUPT;
     if (statuses != SAR_OK)
         return resolve_failure(task);
     if (task->comm->shm_group->announcing)

@@ -11,6 +11,7 @@
 /** Message of one rank at a barrier. */
 struct sar_shm_coll_msg {
     int64_t status;               /**< enum sar_status of the rank */
+    uint64_t fingerprint;         /**< of the call, as in messages */
     uint64_t nnz;                 /**< elements of its input, later of its part */
     uint64_t capacity;            /**< elements that the memory of this vector can hold */
     struct sar_shm_handle buffer; /**< that holds the vector */
@@ -34,9 +35,9 @@ const struct sar_shm_coll_msg *sar_shm_coll_msg_of(const struct sar_task *task, 
 enum sar_status sar_shm_coll_defer_error(const struct sar_task *task, struct sar_shm_coll_msg *msg,
                                          enum sar_status status);
 
-/** Returns SAR_OK if no message of the last barrier reports a failure. If shared memory is unavailable, with
- * no other failure, and the task may retry, all ranks return SAR_SHM_RETRY. Call it before anything that may
- * fail on one rank. */
+/** Returns SAR_OK if no message of the last barrier reports a failure, SAR_CORRUPT if one is of another call.
+ * If shared memory is unavailable, with no other failure, and the task may retry, all ranks return
+ * SAR_SHM_RETRY. Call it before anything that may fail on one rank. */
 enum sar_status sar_shm_coll_check_peers(const struct sar_task *task);
 
 /** Returns true if a rank has announced a buffer that others have to map: no rank may close it earlier. */

@@ -256,6 +256,47 @@ static void try_crossed_plans(MPI_Comm comm)
     }
 }
 
+enum { TO_SETTLE = 12 /* starts after which the choice of a named scheme is settled */ };
+
+/* Starts a plan of ones, and returns the error code of its request. */
+static int start(MPIX_Sparse_plan plan)
+{
+    MPI_Request request;
+    check_success(MPIX_Sparse_plan_start(plan, &request), "MPIX_Sparse_plan_start");
+    return MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+/* The last rank starts the other of two plans when their choices are settled. Messages tell the plans apart
+ * also without a check. */
+static void try_crossed_settled_plans(MPI_Comm comm, const char *scheme, bool checks)
+{
+    MPIX_Sparse_plan plans[2];
+    MPI_Info info;
+    float in[40] = { 1, 0, 1 }, out[2][40];
+    check_case("settled plans of %s, started in different orders, %s checks", scheme,
+               checks ? "with" : "without");
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "mpix_sparse_scheme", scheme);
+    MPI_Info_set(info, "mpix_sparse_check_starts", checks ? "on" : "off");
+    for (int i = 0; i < 2; i++)
+        check_success(MPIX_Sparse_allreduce_init(in, out[i], 40, MPI_FLOAT, MPI_SUM, comm, info, &plans[i]),
+                      "MPIX_Sparse_allreduce_init");
+    for (int i = 0; i < 2 * TO_SETTLE; i++)
+        check_success(start(plans[i % 2]), "MPI_Wait");
+    int code = start(plans[rank == ranks - 1]);
+    if (checks)
+        check_error(code, "ranks start different plans: number", ranks - 1);
+    else
+        check(code != MPI_SUCCESS, "expected an error");
+    for (int i = 0; i < 2; i++) {
+        out[i][2] = 0;
+        check_success(start(plans[i]), "MPI_Wait");
+        check(out[i][2] == (float)ranks, "expected %d, found %g", ranks, (double)out[i][2]);
+        check_success(MPIX_Sparse_plan_free(&plans[i]), "MPIX_Sparse_plan_free");
+    }
+    MPI_Info_free(&info);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const schemes[] = { EVERY_SPARSE_SCHEME, "dense", "auto" };
@@ -281,6 +322,11 @@ int main(int argc, char **argv)
     if (ranks > 1) {
         try_mismatches(comm);
         try_crossed_plans(comm);
+        for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
+            try_crossed_settled_plans(comm, schemes[i], true);
+            if (strcmp(schemes[i], "dense") != 0 && strcmp(schemes[i], "auto") != 0) /* which may be dense */
+                try_crossed_settled_plans(comm, schemes[i], false);
+        }
     }
     MPI_Comm_free(&comm);
     return check_end("plans");
