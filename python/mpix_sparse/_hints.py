@@ -24,8 +24,8 @@ _world_is_set = False  # MPI_COMM_WORLD has the attribute
 NAMES = frozenset(
     "alpha beta calibration check_starts chunk columns cuda_aware cuda_least element explain forward fuse "
     "gamma grain imbalance learn log log_file long model nodes overhead partition preload_limit "
-    "preload_min_bytes preload_nonblocking preload_report profile_every progress recompute relay scheme seed segment staging "
-    "stall stream threads throttle trace wire wire_values".split()
+    "preload_min_bytes preload_nonblocking preload_report profile_every progress recompute relay scheme seed "
+    "segment staging stall stream threads throttle trace wire wire_values".split()
 )
 
 
