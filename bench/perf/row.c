@@ -139,7 +139,7 @@ double perf_row_call(struct perf_row *row, const struct perf_case *c, const stru
     restore(row, c, tensor, step, recv);
     run_between(row, c, tensor, step, recv);
     perf_sim_work_set_threads(row->threads);
-    MPI_Barrier(MPI_COMM_WORLD);
+    perf_sim_work_align();
     start = MPI_Wtime();
     come_late(c, i);
     switch (row->kind) {
@@ -165,7 +165,7 @@ double perf_row_start(struct perf_row *row, const struct perf_case *c, const str
     *request = MPI_REQUEST_NULL;
     restore(row, c, tensor, step, recv);
     perf_sim_work_set_threads(row->threads);
-    MPI_Barrier(MPI_COMM_WORLD);
+    perf_sim_work_align();
     start = MPI_Wtime();
     keep_first_error(row, perf_collective_start(row, c, &tensor->step[step], perf_tensor_target(tensor, i),
                                                 request));

@@ -16,6 +16,7 @@
 #define PERF_SIM_SLEEP(seconds) ((void)(seconds))
 #define PERF_SIM_THREAD_RATIO(ratio) ((void)(ratio))
 #define PERF_SIM_REDUCE_COST(seconds) ((void)(seconds))
+#define PERF_SIM_ALIGN() ((void)0)
 #endif
 
 static struct {
@@ -102,6 +103,12 @@ bool perf_sim_work_open(const struct perf_charge *charge, const struct perf_worl
 void perf_sim_work_set_threads(int threads)
 {
     charged.limits.threads = threads;
+}
+
+void perf_sim_work_align(void)
+{
+    MPI_Barrier(MPI_COMM_WORLD);
+    PERF_SIM_ALIGN();
 }
 
 void perf_sim_work_trace(void)

@@ -26,6 +26,10 @@ bool perf_sim_work_open(const struct perf_charge *charge, const struct perf_worl
 /** Sets the threads that the library may use in the next calls; 1 at first. */
 void perf_sim_work_set_threads(int threads);
 
+/** Waits for all ranks. In a simulation they go on at one instant: the last rank to come to a barrier is the
+ * first to leave it, since it finds the messages of the others there. Collective. */
+void perf_sim_work_align(void);
+
 /** Installs the trace hook that models work, or no hook if no file is open. To be called after another hook
  * was in use. */
 void perf_sim_work_trace(void);

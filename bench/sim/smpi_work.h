@@ -22,6 +22,7 @@ static inline long long perf_smpi_real_pid(void)
 /** Implements the macros of bench/sim/sim_work.c. */
 #define PERF_SIM_SLEEP(seconds) perf_smpi_sleep(seconds)
 #define PERF_SIM_REDUCE_COST(each) (perf_smpi_reduce_cost.seconds = (each))
+#define PERF_SIM_ALIGN() perf_smpi_align()
 
 /** Returns the modelled time of large work on so many threads over that on one; NULL: not modelled. For
  * src/comm/thread_ratio.c, which cannot measure it in a simulation. */
@@ -43,6 +44,15 @@ static inline void perf_smpi_sleep(double seconds)
     if (seconds > 0)
         sg_actor_sleep_for(seconds);
     smpi_bench_begin();
+}
+
+/** Sleeps until an instant that all ranks agree on, a second after the last of them has come. */
+static inline void perf_smpi_align(void)
+{
+    double now = PMPI_Wtime(), latest;
+
+    PMPI_Allreduce(&now, &latest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    perf_smpi_sleep(latest + 1 - PMPI_Wtime());
 }
 
 static inline void perf_smpi_timed_op(void *in, void *inout, int *n, MPI_Datatype *type)

@@ -80,6 +80,8 @@ static const struct sar_setting settings[] = {
       FIELD(profile_every), &sar_setting_u64, NULL, 1, 0 },
     { "CHECK_STARTS", "off", "consistency check in all starts of plans: on, or off once a scheme is settled",
       FIELD(check_starts), &sar_setting_switch, switch_names, 0, 0 },
+    { "SPECULATE", "on", "first messages of small calls beside their consistency check: on or off",
+      FIELD(speculate), &sar_setting_switch, switch_names, 0, 0 },
     { "FORWARD", "63",
       "calls, at most, passed through to MPI_Allreduce after a dense one; 0 to check every call",
       FIELD(forward), &sar_setting_u64, NULL, 0, 0 },

@@ -61,6 +61,7 @@ struct sar_config {
     uint64_t threads;                 /**< threads of a call's work, or SAR_U64_AUTO */
     bool explain, learn;
     bool check_starts;                   /**< all starts of plans agree */
+    bool speculate;                      /**< small calls send messages beside their agreement */
     uint64_t cuda_least;                 /**< elements of a message from which devices reduce and encode */
     uint64_t seed;                       /**< seed of the hash; 0: drawn */
     uint64_t profile_every;              /**< calls from one profile of a tensor to the next */

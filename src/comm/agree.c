@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "comm/chunking.h"
 #include "comm/shm/group.h"
 
 _Static_assert(sizeof(struct sar_agree_msg) <= SAR_SHM_MSG_BYTES, "a check fits a message of a barrier");
@@ -85,13 +86,20 @@ static void merge_spread(const struct sar_agree_msg *in, struct sar_agree_msg *i
         inout->spread.quantiles = *from;
 }
 
+/* The tag of a message is only read from the contribution of its sender. */
+static void merge_early(const struct sar_agree_early *in, struct sar_agree_early *inout)
+{
+    inout->min = in->min < inout->min ? in->min : inout->min;
+    inout->max = in->max > inout->max ? in->max : inout->max;
+}
+
 void sar_agree_msg_merge(const struct sar_agree_msg *in, struct sar_agree_msg *inout)
 {
     merge_spread(in, inout);
     inout->nnz_sum += in->nnz_sum;
     inout->nnz_max = larger(in->nnz_max, inout->nnz_max);
-    inout->may_block = (int32_t)larger(in->may_block, inout->may_block);
-    inout->dense_path = (int32_t)larger(in->dense_path, inout->dense_path);
+    inout->may_block = (uint8_t)larger(in->may_block, inout->may_block);
+    inout->dense_path = (uint8_t)larger(in->dense_path, inout->dense_path);
     inout->last_call_ns = larger(in->last_call_ns, inout->last_call_ns);
     inout->pre_scheme_ns =
         in->pre_scheme_ns < inout->pre_scheme_ns ? in->pre_scheme_ns : inout->pre_scheme_ns;
@@ -99,6 +107,7 @@ void sar_agree_msg_merge(const struct sar_agree_msg *in, struct sar_agree_msg *i
         (in->pull.permille == inout->pull.permille && in->pull.parts > inout->pull.parts))
         inout->pull = in->pull;
     merge_status(in, inout);
+    merge_early(&in->early, &inout->early);
     for (int i = 0; i < SAR_AGREE_FIELDS; i++)
         merge_range(&in->field[i], &inout->field[i]);
 }
@@ -161,11 +170,46 @@ void sar_agree_close(struct sar_comm *comm)
     comm->agree = NULL;
 }
 
-static void merge_all(const struct sar_comm *comm, struct sar_agree_msg *global)
+/* Receives a message of any number of chunks, and discards it. The rank sent it before its agreement: the
+ * wait is short. */
+static enum sar_status discard(const struct sar_comm *comm, int rank, int tag)
+{
+    struct sar_chunked_recv message = { .incomplete = true };
+    bool last = false;
+    while (!last) {
+        MPI_Status status;
+        MPI_Request request;
+        int bytes, found = 0, spins = 0;
+        while (!found) {
+            SAR_TRY(sar_mpi(PMPI_Iprobe(rank, tag, comm->mpi_comm, &found, &status)));
+            if (!found)
+                sar_comm_backoff(comm, &spins);
+        }
+        PMPI_Get_count(&status, MPI_BYTE, &bytes);
+        last = sar_chunked_recv_is_last(&message, (uint64_t)bytes, comm->chunk);
+        message.received += (uint64_t)bytes;
+        SAR_TRY(sar_chunk_discard(bytes, rank, tag, comm->mpi_comm, &request));
+        SAR_TRY(sar_mpi(PMPI_Wait(&request, MPI_STATUS_IGNORE)));
+    }
+    return SAR_OK;
+}
+
+enum sar_status sar_agree_discard_early(const struct sar_comm *comm)
+{
+    for (int r = 0; r < comm->ranks; r++) {
+        const struct sar_agree_early *early = &comm->agree->all[r].early;
+        if (r != comm->rank && early->min != 0)
+            SAR_TRY(discard(comm, r, early->tag));
+    }
+    return SAR_OK;
+}
+
+static enum sar_status merge_all(const struct sar_comm *comm, struct sar_agree_msg *global)
 {
     *global = comm->agree->all[0];
     for (int r = 1; r < comm->ranks; r++)
         sar_agree_msg_merge(&comm->agree->all[r], global);
+    return sar_agree_early_equal(global) ? SAR_OK : sar_agree_discard_early(comm);
 }
 
 enum sar_status sar_agree_test(const struct sar_comm *comm, struct sar_agreement *agreement, bool block,
@@ -174,9 +218,7 @@ enum sar_status sar_agree_test(const struct sar_comm *comm, struct sar_agreement
     const struct sar_shm_group *group = sar_comm_single_node_group(comm);
     if (group == NULL) {
         SAR_TRY(sar_collective_test(comm, &agreement->collective, block, done));
-        if (*done && comm->agree != NULL)
-            merge_all(comm, &agreement->global);
-        return SAR_OK;
+        return *done && comm->agree != NULL ? merge_all(comm, &agreement->global) : SAR_OK;
     }
     *done = sar_shm_barrier_test(comm, block);
     if (!*done)

@@ -47,20 +47,27 @@ struct sar_agree_spread {
 /** A time of the previous call that says nothing, on one rank. */
 #define SAR_CALL_NS_UNKNOWN INT64_MAX
 
+/** Messages that a rank has sent before the agreement (core/speculate.h). */
+struct sar_agree_early {
+    uint32_t min, max; /**< number of the call whose decisions they follow; 0: none were sent */
+    int32_t tag;       /**< of these messages, one to each other rank */
+};
+
 /** The contribution of one rank; after the allreduce the combination of all ranks. */
 struct sar_agree_msg {
-    int64_t nnz_sum;            /**< nonzeros: sum over the ranks */
-    int64_t nnz_max;            /**< nonzeros: maximum over the ranks */
-    int32_t may_block;          /**< enum sar_may_block: maximum */
-    int32_t dense_path;         /**< enum sar_dense_path: maximum */
-    int64_t last_call_ns;       /**< nanoseconds of the previous call, from its agreement on: maximum;
+    int64_t nnz_sum;              /**< nonzeros: sum over the ranks */
+    int64_t nnz_max;              /**< nonzeros: maximum over the ranks */
+    int64_t last_call_ns;         /**< nanoseconds of the previous call, from its agreement on: maximum;
                                  * SAR_CALL_NS_UNKNOWN if the program computed during the call */
-    int64_t pre_scheme_ns;      /**< nanoseconds of the previous call up to there: minimum */
-    struct sar_agree_pull pull; /**< of the previous call: that with the largest imbalance */
+    int64_t pre_scheme_ns;        /**< nanoseconds of the previous call up to there: minimum */
+    int64_t status_value;         /**< argument of the error message, of status_rank */
+    int32_t status;               /**< enum sar_status: maximum */
+    int32_t status_rank;          /**< lowest rank with that status */
+    struct sar_agree_pull pull;   /**< of the previous call: that with the largest imbalance */
+    struct sar_agree_early early; /**< only where agreements take one round */
     struct sar_agree_spread spread;
-    int64_t status;       /**< enum sar_status: maximum */
-    int64_t status_rank;  /**< lowest rank with that status */
-    int64_t status_value; /**< argument of the error message, of that rank */
+    uint8_t may_block;  /**< enum sar_may_block: maximum */
+    uint8_t dense_path; /**< enum sar_dense_path: maximum */
     struct sar_agree_range field[SAR_AGREE_FIELDS];
 };
 
@@ -102,6 +109,22 @@ void sar_agree_close(struct sar_comm *comm);
 
 /** Returns true if an agreement in one round takes less time than one of log2 n stages. */
 bool sar_agree_in_one_round(int ranks, const struct sar_machine *machine);
+
+/** True if a rank has sent messages before the agreement. */
+static inline bool sar_agree_early_any(const struct sar_agree_msg *all)
+{
+    return all->early.max != 0;
+}
+
+/** True if all ranks have sent messages before the agreement, and follow equal decisions. Otherwise the
+ * agreement has discarded those that were sent. */
+static inline bool sar_agree_early_equal(const struct sar_agree_msg *all)
+{
+    return all->early.min != 0 && all->early.min == all->early.max;
+}
+
+/** Receives and discards the messages that other ranks have sent before the last agreement. */
+enum sar_status sar_agree_discard_early(const struct sar_comm *comm);
 
 /** Starts an agreement with the message agreement->local. Collective over comm. */
 enum sar_status sar_agree_start(const struct sar_comm *comm, struct sar_agreement *agreement);

@@ -268,14 +268,14 @@ static bool any_expected(const struct sar_exchange *x)
     int n = 0;
     for (int channel_class = 0; channel_class < SAR_CHANNEL_CLASSES; channel_class++)
         n += x->expected[channel_class];
-    return n > 0;
+    return n > 0 && !x->send_only;
 }
 
 /* Receive a chunk of each class that has one. True if there was any. */
 static bool probe_chunks(struct sar_exchange *x)
 {
     bool any = false;
-    for (int channel_class = 0; channel_class < SAR_CHANNEL_CLASSES; channel_class++) {
+    for (int channel_class = 0; channel_class < SAR_CHANNEL_CLASSES && !x->send_only; channel_class++) {
         MPI_Status status;
         int found = 0;
         if (x->expected[channel_class] == 0 || x->n_recvs == SAR_CHANNEL_CLASSES * x->comm->ranks)

@@ -38,7 +38,8 @@ struct sar_chunked_recv;
 
 /** The messages of one call. sar_exchange_open takes all memory that a call must have. A message without
  * memory for its content is received and discarded. Schemes read `arrived`, `status` and `traffic`. They may
- * set `arena`, `recv_allocator`, `wake_on_any`, `any_arrived` and `throttle`. exchange.c writes all else. */
+ * set `arena`, `recv_allocator`, `wake_on_any`, `any_arrived` and `throttle`. Core sets `send_only`, and
+ * exchange.c all else. */
 struct sar_exchange {
     const struct sar_comm *comm;
     struct sar_arena *arena;              /**< memory for arriving messages; may be changed between phases */
@@ -56,6 +57,7 @@ struct sar_exchange {
     struct sar_chunked_recv *incoming; /**< of each channel */
     struct sar_chunked_send *outgoing; /**< of each channel */
     bool wake_on_any;                  /**< a blocking advance returns when one message has arrived */
+    bool send_only;                    /**< arriving messages are left to MPI, and not waited for */
     bool any_arrived;                  /**< a message has arrived since the scheme last cleared this */
 
     int n_requests; /**< requests in use */

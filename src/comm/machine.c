@@ -86,17 +86,22 @@ static void shift(struct bench *b, int bytes)
                   b->comm->mpi_comm, MPI_STATUS_IGNORE);
 }
 
-/* Small messages at once, to as many different ranks as there are. */
-static void burst(struct bench *b, int messages)
+/* Small messages at once, to as many different ranks as there are, and a reply to each. That takes two
+ * latencies at least, also if ranks start at different times: a reply cannot be there already. */
+static void echo(struct bench *b, int messages)
 {
-    MPI_Request requests[2 * BURST];
-    MPI_Status statuses[2 * BURST];
+    MPI_Request requests[4 * BURST];
+    MPI_Comm comm = b->comm->mpi_comm;
     for (int i = 0; i < messages; i++) {
-        PMPI_Irecv(b->in + (size_t)i * SMALL, SMALL, MPI_BYTE, previous(b, i), 0, b->comm->mpi_comm,
-                   &requests[2 * i]);
-        PMPI_Isend(b->out, SMALL, MPI_BYTE, next(b, i), 0, b->comm->mpi_comm, &requests[2 * i + 1]);
+        unsigned char *in = b->in + (size_t)i * 2 * SMALL;
+        PMPI_Irecv(in, SMALL, MPI_BYTE, previous(b, i), 0, comm, &requests[i]);
+        PMPI_Irecv(in + SMALL, SMALL, MPI_BYTE, next(b, i), 1, comm, &requests[messages + i]);
+        PMPI_Isend(b->out, SMALL, MPI_BYTE, next(b, i), 0, comm, &requests[2 * messages + i]);
     }
-    PMPI_Waitall(2 * messages, requests, statuses);
+    PMPI_Waitall(messages, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < messages; i++)
+        PMPI_Isend(b->out, SMALL, MPI_BYTE, previous(b, i), 1, comm, &requests[3 * messages + i]);
+    PMPI_Waitall(3 * messages, requests + messages, MPI_STATUSES_IGNORE);
 }
 
 /* A simulation charges measured work in the same way as the work of calls. */
@@ -176,9 +181,9 @@ static double seconds_of_byte(double small, double large)
 /* Sets the constants of messages within a node, with messages in the send order. */
 static void measure_messages(struct bench *b, struct sar_machine *m)
 {
-    m->intra_alpha = min_seconds(b, shift, SMALL);
+    double one = min_seconds(b, echo, 1) / 2, many = min_seconds(b, echo, BURST) / 2;
+    m->intra_alpha = one;
     m->intra_beta = seconds_of_byte(m->intra_alpha, min_seconds(b, shift, LARGE));
-    double one = min_seconds(b, burst, 1), many = min_seconds(b, burst, BURST);
     m->intra_overhead = fmax((many - one) / (BURST - 1), MIN_OVERHEAD);
 }
 

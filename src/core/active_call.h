@@ -36,6 +36,9 @@ struct sar_call_run {
     struct sar_profile_state profile;
     struct sar_span call_span, phase_span;
     bool profile_due; /**< this call has to make a new profile */
+    bool speculates;  /**< this rank has sent messages that are not confirmed */
+    bool early;       /**< a rank has, by the agreement, and they are neither confirmed nor discarded */
+    int first_phase;  /**< of the scheme's messages */
 };
 
 /** An output in two buffers that are kept from call to call. */

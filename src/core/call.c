@@ -15,6 +15,7 @@
 #include "comm/shm/group.h"
 #include "core/fallback.h"
 #include "core/prepare.h"
+#include "core/speculate.h"
 
 /* Seconds between calls after which the caches may hold only data of the program. */
 static const double CACHES_COLD_AFTER = 20e-6;
@@ -84,21 +85,40 @@ static void plan_fallback(struct sar_active_call *op)
         sar_fallback_plan(tensor, &op->common.selection, op->policy);
 }
 
-/* Dense buffers are profiled once they are compacted; schemes on dense buffers do not compact them. */
-static void select_and_init(struct sar_active_call *op)
+/* Select a scheme, and end the speculation. Returns false after an error. */
+static bool select_scheme(struct sar_active_call *op)
 {
     struct sar_span span = sar_task_span(&op->task, "select");
+    struct sar_speculated sent = { op->common.agreed, op->common.selection.scheme };
     enum sar_status status = sar_active_call_select(op);
     if (status == SAR_OK)
         sar_active_call_log_selection(op);
     sar_active_call_span_end(op, &span);
-    if (status != SAR_OK) {
+    if (status == SAR_OK) {
+        sar_timing_feedback_begin(op);
+        save_agreement(op);
+        plan_fallback(op);
+        sar_speculation_save(op);
+    }
+    if (op->run.early && (status != SAR_OK || !sar_speculation_confirm(op, &sent))) {
+        enum sar_status abandoned = sar_speculation_abandon(op);
+        status = status != SAR_OK ? status : abandoned;
+    }
+    if (status != SAR_OK)
         fail(op, status, true);
+    return status == SAR_OK;
+}
+
+/* Dense buffers are profiled once they are compacted; schemes on dense buffers do not compact them. */
+static void select_and_init(struct sar_active_call *op)
+{
+    if (!select_scheme(op))
+        return;
+    if (op->run.speculates) { /* confirmed: its messages are in flight */
+        op->run.phase_span = sar_task_span(&op->task, op->task.scheme->name);
+        op->run.phase = SAR_PHASE_RUNNING;
         return;
     }
-    sar_timing_feedback_begin(op);
-    save_agreement(op);
-    plan_fallback(op);
     sar_active_call_task_init(op);
     sar_active_call_load_dense(op);
     if (op->run.profile_due && op->args->sig.dense_face && !op->task.scheme->on_dense_buffers)
@@ -232,8 +252,12 @@ static void advance_agree(struct sar_active_call *op, bool block)
         op->run.status = sar_agree_test(&op->comm_state->comm, &op->common.agreement, block, &done);
     if (op->run.status == SAR_OK && !done)
         return;
-    if (!sar_active_call_end_agree(op))
+    op->run.early = op->run.status == SAR_OK && sar_agree_early_any(&op->common.agreement.global);
+    if (!sar_active_call_end_agree(op)) {
+        if (op->run.early || op->run.speculates)
+            sar_speculation_abandon(op);
         return;
+    }
     if (op->common.agreement.global.may_block == SAR_MAY_NOT_BLOCK_SHM_FAILED)
         sar_comm_state_suspend_shm(op->comm_state);
     if (op->common.agreement.global.may_block == SAR_MAY_BLOCK)
@@ -302,6 +326,7 @@ static void begin(struct sar_active_call *op, bool block)
         begin_saved(op);
         return;
     }
+    op->run.speculates = sar_speculation_begin(op);
     sar_active_call_begin_agree(op, block);
 }
 

@@ -33,6 +33,16 @@ struct sar_selection_reuse {
     bool shm;            /**< shared memory was available then */
 };
 
+/** Decisions of the last call, by which the next one may send messages before its check. Equal on all ranks.
+ * Written by speculate.c. */
+struct sar_speculation {
+    uint32_t call;  /**< number of that call; 0: the next call may not */
+    uint32_t pause; /**< calls that may not, since some rank could not */
+    int scheme;
+    size_t nnz_max; /**< of the ranks of that call */
+    struct sar_agreed agreed;
+};
+
 /** State of one tensor, kept between calls with the same arguments. Equal on all ranks. */
 struct sar_tensor_state {
     int64_t key[SAR_AGREE_FIELDS]; /**< sig.field of its calls */
@@ -43,6 +53,7 @@ struct sar_tensor_state {
     struct sar_agree_pull pull;    /**< of the last call of `balanced`; by sar_timing_feedback_apply */
     struct sar_price_cache prices; /**< cached model times; written by sar_select */
     struct sar_selection_reuse reuse;
+    struct sar_speculation speculation;
     struct sar_oktopk_bounds oktopk; /**< part boundaries of `oktopk`; written by that scheme */
     uint64_t fallback_run;  /**< length of the current run of calls passed to MPI; by sar_fallback_plan */
     uint64_t fallback_left; /**< calls of that run still to come; decremented by sar_fallback_take */

@@ -146,12 +146,16 @@ struct sar_agree_msg sar_active_call_agree_msg(const struct sar_active_call *op)
 {
     const struct sar_call_args *args = op->args;
     struct sar_agree_msg msg = sar_agree_msg_make(&op->comm_state->comm, args->sig.field);
-    msg.status = (int64_t)args->result.error.status;
+    msg.status = (int32_t)args->result.error.status;
     msg.status_value = args->result.error.value;
     msg.dense_path = dense_path_of(op);
     msg.last_call_ns = op->comm_state->feedback.scheme_ns;
     msg.pre_scheme_ns = op->comm_state->feedback.pre_scheme_ns;
     msg.pull = op->comm_state->feedback.pull;
+    if (op->run.speculates) {
+        uint32_t call = op->common.tensor->speculation.call;
+        msg.early = (struct sar_agree_early){ call, call, op->task.exchange.tag_base };
+    }
     if (args->result.error.status != SAR_OK || !args->sig.native)
         return msg;
     msg.nnz_max = (int64_t)estimate_input(op, &msg.spread);
@@ -236,6 +240,8 @@ static void describe_call(struct sar_active_call *op)
         .call.dense_face = args->sig.dense_face,
         .call.in_place = args->sig.in_place,
         .call.dense_skips_agree = args->sig.dense_face && op->plan == NULL && policy->fallback_max > 0,
+        .call.speculates = policy->config.speculate && comm_state->comm.agree != NULL && args->sig.native &&
+                           args->sig.collective != SAR_ALLGATHER,
         .call.native = args->sig.native,
         .partition = policy->partition,
         .wire = policy->wire,
@@ -358,6 +364,7 @@ void sar_active_call_task_init(struct sar_active_call *op)
         op->common.agreement.global.dense_path == SAR_DENSE_PATH_PIPELINED ? op->args->device.block_bytes : 0;
     task->args.epoch = op->comm_state->epoch;
     task->args.fingerprint = fingerprint(op);
+    task->args.first_phase = op->run.first_phase;
     op->host.output = (struct sar_output_in_buffers){ .output.reserve = reserve_in_buffers,
                                                       .buffers = op->comm_state->memory.output };
     task->output = op->args->sig.dense_face ? &op->host.output.output : op->args->data.output;

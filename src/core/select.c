@@ -31,6 +31,7 @@ static const double DENSE_MARGIN = 3;        /* likewise for MPI_Allreduce, befo
 static const double NEAR_BEST = 1.2;         /* likewise by measured times */
 static const double HYSTERESIS = 1.05;   /* price over the best price up to which the last choice is kept */
 static const double WEIGHT_MIN = 0.1;    /* minimum weight of a new time */
+static const double HIDDEN_MAX = 0.9;    /* share of a scheme's seconds that the agreement hides, at most */
 static const double AGREE_JITTER = 1e-6; /* seconds that an agreement may take longer than measured */
 static const double NNZ_CHANGE = 1. / 8; /* relative change of nnz up to which prices stay valid */
 static const double DROP_WEIGHT = 0.2;   /* weight of a pre-scheme time that is shorter than known */
@@ -139,13 +140,20 @@ static const char *unsupported_reason_of(const struct sar_scheme *scheme, const 
                : why;
 }
 
+/* Returns the seconds of a scheme that pass during the agreement: a latency at most. */
+static double hidden_seconds(const struct sar_agreed *agreed, double predicted, int i)
+{
+    return sar_scheme_speculates(sar_schemes[i], agreed) ? fmin(agreed->machine.alpha, HIDDEN_MAX * predicted)
+                                                         : 0;
+}
+
 static struct sar_price price_of(const struct price_inputs *in, double prior_ratio, int i)
 {
     const struct sar_scheme *scheme = sar_schemes[i];
     struct sar_price p = { unsupported_reason_of(scheme, in->agreed, in->forced), INFINITY, 0, INFINITY };
     if (p.unsupported_reason != NULL)
         return p;
-    p.predicted = p.price = predict(in, i);
+    p.predicted = p.price = predict(in, i) - hidden_seconds(in->agreed, predict(in, i), i);
     if (!uses_history(in->config))
         return p;
     p.pre_scheme =

@@ -93,6 +93,8 @@ const struct sar_scheme sar_scheme_allgather = {
     .collectives = 1u << SAR_ALLREDUCE | 1u << SAR_ALLGATHER,
     .unsupported_reason = sar_agreed_sparse_unsupported,
     .seconds = seconds,
+    .stages_to_push = 1,
+    .pushes_whole = true,
     .state_size = sizeof(struct state),
     .stages = stages,
 };

@@ -62,6 +62,7 @@ const struct sar_scheme sar_scheme_balanced = {
     .paper_bytes = paper_bytes,
     .on_device = on_device,
     .partition_mask = (1u << SAR_PARTITIONS) - 1,
+    .stages_to_push = 3,
     .state_size = sizeof(struct sar_owner),
     .stages = stages,
 };

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+enum { SPECULATED_BYTES = 2048 /* of a mean message, at most; MPI libraries send twice as much at once */ };
+
 const struct sar_scheme *const sar_schemes[] = {
     &sar_scheme_dense,
     &sar_scheme_allgather,
@@ -37,6 +39,14 @@ const char *sar_scheme_unsupported_reason(const struct sar_scheme *scheme, const
                                                          "it has no allgather" };
     enum sar_collective_kind kind = agreed->call.collective;
     return sar_scheme_serves(scheme, kind) ? scheme->unsupported_reason(agreed) : others[kind];
+}
+
+bool sar_scheme_speculates(const struct sar_scheme *scheme, const struct sar_agreed *agreed)
+{
+    double element = (double)(agreed->desc.element_size + agreed->desc.index_size);
+    double parts = scheme->pushes_whole ? 1 : agreed->machine.ranks;
+    return agreed->call.speculates && scheme->stages_to_push > 0 &&
+           agreed->data.nnz_max * element <= SPECULATED_BYTES * parts;
 }
 
 const struct sar_scheme *sar_scheme_find(const char *name)

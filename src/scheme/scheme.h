@@ -21,6 +21,8 @@ struct sar_stage {
     enum sar_status (*on_arrival)(struct sar_task *task);
 };
 
+enum { SAR_PUSH_STAGES_MAX = 3 };
+
 /** Vtable of an algorithm. */
 struct sar_scheme {
     const char *name;
@@ -43,6 +45,10 @@ struct sar_scheme {
     bool (*on_device)(const struct sar_agreed *agreed);
     /** Converts the caller's dense buffer to task->input.vec; NULL: core converts it. */
     enum sar_status (*load_dense)(struct sar_task *task);
+    /** Stages, at most SAR_PUSH_STAGES_MAX, after which a rank has sent one message to each other rank, in
+     * class 0 of the last one's phase, and has needed none; not in an allgather. 0: other schemes. */
+    int stages_to_push;
+    bool pushes_whole;              /**< this message has all elements of the rank, else a part of them */
     size_t state_size;              /**< bytes of task->state, zeroed at the start */
     const struct sar_stage *stages; /**< run in order; ended by an empty one */
 };
@@ -73,6 +79,10 @@ bool sar_scheme_serves(const struct sar_scheme *scheme, enum sar_collective_kind
 
 /** Returns why a scheme cannot run the call, or NULL if it can. Equal on all ranks. */
 const char *sar_scheme_unsupported_reason(const struct sar_scheme *scheme, const struct sar_agreed *agreed);
+
+/** True if a call whose agreed->call.speculates is set is small enough to send the scheme's first messages
+ * beside the agreement. Equal on all ranks. */
+bool sar_scheme_speculates(const struct sar_scheme *scheme, const struct sar_agreed *agreed);
 
 /** Returns the scheme with this name, or NULL. */
 const struct sar_scheme *sar_scheme_find(const char *name);

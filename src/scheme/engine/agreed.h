@@ -68,6 +68,7 @@ struct sar_agreed_call {
     bool dense_face;        /**< dense buffers in and out, else coordinates */
     bool in_place;          /**< the input is in recvbuf */
     bool dense_skips_agree; /**< after a call that ran dense the next ones skip the agreement */
+    bool speculates;        /**< small calls send their first messages beside the agreement */
     bool native;            /**< the library has kernels for type and op; others can only use MPI_Allreduce */
 };
 

@@ -17,7 +17,7 @@ void sar_task_begin(struct sar_task *task)
     struct sar_msg_key key = { .fingerprint = task->args.fingerprint, .epoch = task->args.epoch };
     sar_msg_failure(&key, &task->exchange.failure);
     task->engine.stage = task->scheme->stages;
-    task->engine.stages_run = 0;
+    task->engine.stages_run = task->args.first_phase;
     task->allreduce = (struct sar_dense_allreduce){ .collective.request = MPI_REQUEST_NULL };
     sar_exchange_begin_phase(&task->exchange, task->args.epoch, 0);
 }
@@ -51,6 +51,12 @@ static void run_stage(struct sar_task *task)
     task->engine.on_arrival = stage->on_arrival;
     if (!task->repeat_stage)
         task->engine.stage++;
+}
+
+void sar_task_run_stages(struct sar_task *task, int n)
+{
+    for (int i = 0; i < n; i++)
+        run_stage(task);
 }
 
 /* Advance the messages first, so that they move during the work. */

@@ -61,6 +61,7 @@ struct sar_task_args {
     struct sar_dense_args buffers; /**< the caller's dense buffers, with MPI's basic type and op */
     uint32_t epoch;                /**< number of the call on its communicator */
     uint32_t fingerprint;          /**< hash of the arguments; in every message header */
+    int first_phase;               /**< of the exchange; not 0 if messages of earlier phases were discarded */
     bool may_block;                /**< all ranks may block in MPI */
     bool can_retry;      /**< if a rank cannot share memory, core runs another scheme; the input must stay */
     bool may_accumulate; /**< `shared` may reduce directly into the caller's dense buffer */
@@ -93,8 +94,7 @@ struct sar_task_input {
     struct sar_arena_mark arena_mark; /**< of call_arena before vec was made; zero: do not rewind */
 };
 
-/** State of the stage loop. Written by sar_task_begin and sar_task_advance, and by the inner loop of
- * two_level. */
+/** State of the stage loop. Written by the engine, and by the inner loop of two_level. */
 struct sar_task_engine {
     const struct sar_stage *stage;                        /**< next to run */
     int stages_run;                                       /**< stages run so far, repetitions included */
@@ -115,8 +115,7 @@ struct sar_task_result {
     bool early_write;   /**< the output is written while the call may still fail */
 };
 
-/** Entries of the report. Zero or NULL: not applicable. The engine writes the wires, the scheme the
- * others. */
+/** Entries of the report; zero or NULL: none. The engine writes the wires, the scheme the others. */
 struct sar_scheme_report {
     const char *push_wire, *pull_wire;     /**< names of formats; "mixed" where messages differ */
     const char *partition;                 /**< name of the partition map */
@@ -161,6 +160,9 @@ struct sar_task {
  * task->state is zeroed. */
 void sar_task_begin(struct sar_task *task);
 
+/** Runs the first n stages, and waits for no messages: those of the last one are in flight then. */
+void sar_task_run_stages(struct sar_task *task, int n);
+
 /** Completes what the last stage posted, then runs stages until one has to wait for messages or none is
  * left. Blocking, nonblocking and persistent calls all use this loop. Sets *done when the scheme has ended,
  * in success or failure: task->exchange.status tells. */
@@ -191,8 +193,7 @@ bool sar_task_progress(struct sar_task *task);
 
 /** Encodes vec in the format that is chosen for it. Where values are rounded on the wire, vec becomes the
  * vector that its receiver will decode, in the step arena: a rank that keeps a copy must keep this one, so
- * that all ranks have the same bits. A NULL message means that this rank is the receiver; vec is rounded
- * all the same. */
+ * that all ranks have equal bits. message is NULL if this rank is the receiver; vec is rounded, too. */
 enum sar_status sar_task_encode(struct sar_task *task, bool pull, struct sar_wire_layout layout,
                                 struct sar_spvec *vec, struct sar_msg *message);
 
@@ -279,8 +280,7 @@ struct sar_span_work sar_task_work(const char *kind, const struct sar_vec_desc *
                                    const struct sar_spvec vecs[], size_t n);
 const char *sar_task_sum_format(size_t n);
 
-/** Copies a vector, past the caches if non_temporal; or appends one to *out, with base added to its
- * indices. */
+/** Copies a vector, past the caches if non_temporal; or appends one to *out, with base added to indices. */
 void sar_task_copy(const struct sar_task *task, const struct sar_vec_desc *desc, const struct sar_spvec *from,
                    struct sar_spvec *to, bool non_temporal);
 void sar_task_append(const struct sar_task *task, const struct sar_spvec *vec, unsigned index_size,
