@@ -116,6 +116,7 @@ static void select_and_init(struct sar_active_call *op)
         return;
     if (op->run.speculates) { /* confirmed: its messages are in flight */
         op->run.phase_span = sar_task_span(&op->task, op->task.scheme->name);
+        op->task.engine.wait_span = sar_task_span(&op->task, "wait");
         op->run.phase = SAR_PHASE_RUNNING;
         return;
     }

@@ -71,9 +71,11 @@ bool sar_speculation_begin(struct sar_active_call *op)
         sar_active_call_task_reset(op);
         return false;
     }
+    struct sar_span span = sar_task_span(task, task->scheme->name);
     task->exchange.send_only = true;
     sar_task_begin(task);
     sar_task_run_stages(task, task->scheme->stages_to_push);
+    sar_active_call_span_end(op, &span);
     return true;
 }
 

@@ -117,6 +117,12 @@ static void try_steady(MPI_Comm comm, bool settled)
         check(sent_before() - before >= WARM && discarded() == none,
               "expected %d calls that speculate and none that discard, found %d and %d", WARM,
               sent_before() - before, discarded() - none);
+    if (settled) {
+        MPIX_Sparse_report_t report;
+        check_success(MPIX_Sparse_get_report(comm, &report), "MPIX_Sparse_get_report");
+        check(report.messages_sent == 2 * (ranks - 1), "expected %d messages, found %d", 2 * (ranks - 1),
+              (int)report.messages_sent);
+    }
 }
 
 static void try_growth(MPI_Comm comm, bool settled)
