@@ -254,7 +254,9 @@ def _unravel(address: int, nnz: int, extents: torch.Size) -> numpy.ndarray:
     """Convert flat indices in the library's memory to indices in each dimension."""
     rows = numpy.empty((len(extents), nnz), numpy.int64)
     if nnz:  # NumPy takes longer for Python's integers than for its own
-        flat = numpy.frombuffer(memory(address, 8 * nnz, writable=False), numpy.int64)
+        small = 8 * nnz <= SINGLE_THREAD_BYTES
+        where = ctypes.string_at(address, 8 * nnz) if small else memory(address, 8 * nnz, writable=False)
+        flat = numpy.frombuffer(where, numpy.int64)
         for i in range(len(extents) - 1, 0, -1):
             numpy.divmod(flat, numpy.int64(extents[i]), rows[0], rows[i])
             flat = rows[0]
@@ -275,12 +277,14 @@ def _scaled(
 
 def _copy_memory(address: int, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
     """A tensor with a copy of the library's memory."""
+    size = math.prod(shape) * _types.item_size(name_of(dtype))
+    if size > SINGLE_THREAD_BYTES:
+        return torch.empty(shape, dtype=dtype).copy_(view_memory(address, shape, dtype))
+    if len(shape) == 1 and size > 0:  # the fastest way
+        return torch.frombuffer(bytearray(ctypes.string_at(address, size)), dtype=dtype)
     made = torch.empty(shape, dtype=dtype)
-    size = made.numel() * made.element_size()
-    if size <= SINGLE_THREAD_BYTES:
-        ctypes.memmove(made.data_ptr(), address, size)
-        return made
-    return made.copy_(view_memory(address, shape, dtype))
+    ctypes.memmove(made.data_ptr(), address, size)
+    return made
 
 
 def view_memory(address: int, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
