@@ -20,6 +20,7 @@
 #include "base/parallel.h"
 #include "base/trace.h"
 #include "device/pinned_ring.h"
+#include "mpi_ext/launcher.h"
 #include "mpi_ext/lifecycle.h"
 #include "mpi_ext/error.h"
 #include "mpi_ext/info.h"
@@ -140,6 +141,8 @@ static void open_logs(void)
         PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     sar_log_open(rank);
     sar_trace_open(rank);
+    if (rank >= 0)
+        sar_launcher_check();
 }
 
 static enum sar_status setup_library(void)

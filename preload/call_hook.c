@@ -67,14 +67,27 @@ static const void *input_of(const struct sar_mpi_args *args)
     return args->sendbuf == MPI_IN_PLACE ? args->recvbuf : args->sendbuf;
 }
 
-/* Density of this rank's vector, estimated from SAMPLE_ELEMENTS elements. Local. */
-static double local_density(const void *buf, const struct sar_preload_key *key)
+static struct sar_vec_desc describe_vector(const struct sar_preload_key *key)
 {
-    struct sar_vec_desc entry = { .count = (uint64_t)key->count,
+    return (struct sar_vec_desc){ .count = (uint64_t)key->count,
                                   .row_len = 1,
                                   .element_size = sar_op_kernels_of(key->base, key->op)->size };
+}
+
+/* Density of this rank's vector, estimated from SAMPLE_ELEMENTS elements. Local. */
+static double sampled_density(const void *buf, const struct sar_preload_key *key)
+{
+    struct sar_vec_desc desc = describe_vector(key);
     struct sar_quantiles quantiles;
-    return (double)sar_dense_estimate_nonzero(&entry, buf, SAMPLE_ELEMENTS, &quantiles) / (double)key->count;
+    return (double)sar_dense_estimate_nonzero(&desc, buf, SAMPLE_ELEMENTS, &quantiles) / (double)key->count;
+}
+
+/* Density of this rank's vector, of which all elements are read: a sample may miss elements that lie close
+ * together. Local. */
+static double exact_density(const void *buf, const struct sar_preload_key *key)
+{
+    struct sar_vec_desc desc = describe_vector(key);
+    return (double)sar_dense_count_nonzero(&desc, buf, (size_t)key->count) / (double)key->count;
 }
 
 /* Mean density over all ranks, equal on all; 1 if MPI fails. Sets *can_pay if all ranks can. Collective: one
@@ -82,7 +95,7 @@ static double local_density(const void *buf, const struct sar_preload_key *key)
 static double mean_density(const void *buf, const struct sar_preload_key *key, MPI_Comm comm, int ranks,
                            bool *can_pay)
 {
-    int64_t mine[2] = { (int64_t)(local_density(buf, key) * DENSITY_SCALE), *can_pay }, sum[2];
+    int64_t mine[2] = { (int64_t)(sampled_density(buf, key) * DENSITY_SCALE), *can_pay }, sum[2];
     if (PMPI_Allreduce(mine, sum, 2, MPI_INT64_T, MPI_SUM, comm) != MPI_SUCCESS)
         return 1;
     *can_pay = sum[1] == ranks;
@@ -94,7 +107,7 @@ void sar_call_hook_describe(const struct sar_mpi_args *args, const struct sar_pr
 {
     bool due = sar_preload.reporting && (entry->calls & (entry->calls - 1)) == 0;
     *stats = (struct sar_stats_call){ .kind = kind, .key = entry->key, .ranks = ranks };
-    stats->density = due ? local_density(input_of(args), &entry->key) : -1;
+    stats->density = due ? exact_density(input_of(args), &entry->key) : -1;
 }
 
 /* Probes the data. If the result is sparse, but a rank has no budget for the set-up, the probe has no

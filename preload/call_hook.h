@@ -39,8 +39,8 @@ int sar_call_hook_end(struct sar_call_hook *hook, int code);
  * earlier blocking calls only. */
 bool sar_call_hook_takes_nonblocking(const struct sar_mpi_args *args);
 
-/** Sets stats for a call that the entry has counted. Estimates the local density of calls 1, 2, 4, 8, … of
- * the entry, so that the report has a density of calls without probes. Local. */
+/** Sets stats for a call that the entry has counted. If there is a report, counts the non-zeros of calls
+ * 1, 2, 4, 8, … of the entry, so that the report has a density of calls without probes. Local. */
 void sar_call_hook_describe(const struct sar_mpi_args *args, const struct sar_preload_entry *entry,
                             enum sar_stats_kind kind, int ranks, struct sar_stats_call *stats);
 

@@ -15,6 +15,7 @@
 
 #include "comm/calibration.h"
 #include "core/policy.h"
+#include "mpi_ext/launcher.h"
 
 enum { FIRST_CALLS = 3 };
 
@@ -101,6 +102,7 @@ void sar_preload_begin(void)
     int rank;
     memset(&settings, 0, sizeof settings);
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    sar_launcher_check();
     if (rank == 0) {
         settings.status = load(&settings.config, error_text, sizeof error_text);
         if (settings.status != SAR_OK)

@@ -25,6 +25,9 @@ breathe_default_project = "mpix_sparse"
 breathe_domain_by_extension = {"h": "c"}
 c_id_attributes = ["MPIX_SPARSE_EXPORT"]
 
+smartquotes = False  # options such as --help keep their hyphens
+highlight_language = "text"
+
 html_theme = "furo"
 html_title = "mpix-sparse"
 html_static_path = ["_static"]

@@ -15,7 +15,7 @@ SECTIONS = {
         "python/README",
         "doc/training",
     ],
-    "How to": ["doc/how-to/*", "doc/cluster", "doc/measuring"],
+    "How to": ["doc/how-to/is-my-data-sparse", "doc/how-to/*", "doc/cluster", "doc/measuring"],
     "Reference": ["api", "doc/faq", "doc/limits", "doc/glossary", "doc/formats"],
     "Manual pages": ["man/*"],
     "Explanation": ["doc/design", "doc/*-design", "doc/model", "doc/gpu", "doc/dgc", "doc/comparison"],
@@ -63,13 +63,12 @@ def split_parameters(file):
 
 
 def api(xml_folder):
-    """A section for each group of the headers, in their order."""
+    """A section for each group of the headers, in their order, but allreduce first."""
     index = xml.etree.ElementTree.parse(xml_folder / "index.xml").getroot()
     lines = ["# Interface", "", "From the comments of the public headers.", ""]
-    for group in index.iter("compound"):
-        if group.get("kind") == "group":
-            name = group.findtext("name")
-            lines += [f"```{{doxygengroup}} {name}", ":members:", "```", ""]
+    names = [group.findtext("name") for group in index.iter("compound") if group.get("kind") == "group"]
+    for name in sorted(names, key=lambda name: name != "allreduce"):
+        lines += [f"```{{doxygengroup}} {name}", ":members:", "```", ""]
     return "\n".join(lines)
 
 

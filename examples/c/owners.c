@@ -6,7 +6,7 @@
  *
  * Output:
  *
- *     rank 0 owns 1 element
+ *     elements of rank 0: 1
  *     7: -0.2
  *     1000: -0.05
  *     1001: -0.05
@@ -34,7 +34,7 @@ int main(int argc, char **argv)
     const void *found, *sums;
     MPIX_Sparse_result_get(owned, &nnz, &found, &sums);
     if (rank == 0)
-        printf("rank 0 owns %d element\n", (int)nnz);
+        printf("elements of rank 0: %d\n", (int)nnz);
     for (MPI_Count i = 0; i < nnz && i < OWNED_MAX; i++)
         changes[i] = -0.1f * ((const float *)sums)[i];
     MPIX_Sparse_allgather_coo(found, changes, nnz, MPI_INT32_T, COUNT, MPI_FLOAT, MPI_COMM_WORLD, &all);

@@ -47,7 +47,8 @@ enum sar_status sar_policy_check(const struct sar_config *config, char *error_te
     if (setting == NULL)
         return SAR_OK;
     sar_config_spell(setting, sar_config_source_of(config, setting), spelled, sizeof spelled);
-    snprintf(error_text, size, "%s names '%s', which does not exist", spelled, name);
+    snprintf(error_text, size, "%s names '%s', which does not exist; mpix_sparse_info -s lists all names",
+             spelled, name);
     return SAR_BAD_SETTING;
 }
 

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Launchers tell their processes how many there are by variables of their own. SLURM_NTASKS is no evidence: a
+ * batch script has it too. */
+
+#include "mpi_ext/launcher.h"
+
+#include <mpi.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "base/env.h"
+#include "base/log.h"
+
+#ifdef OPEN_MPI
+static const char mpi_name[] = "Open MPI", own_variable[] = "OMPI_COMM_WORLD_SIZE";
+#elif defined(MPICH_VERSION)
+static const char mpi_name[] = "MPICH", own_variable[] = "PMI_SIZE";
+#else
+static const char mpi_name[] = "the MPI that this library was built for", own_variable[] = "PMI_SIZE";
+#endif
+
+static long processes_by(const char *variable)
+{
+    const char *text = sar_env_get(variable);
+    return text == NULL ? 0 : strtol(text, NULL, 10);
+}
+
+/* Returns the variable of a launcher that has started several processes, or NULL. The MPI's own launcher may
+ * have started one process below another launcher. */
+static const char *find_launcher(void)
+{
+    static const char *const variables[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS",
+                                             "MV2_COMM_WORLD_SIZE", "JSM_NAMESPACE_SIZE" };
+    if (processes_by(own_variable) == 1)
+        return NULL;
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
+        if (processes_by(variables[i]) > 1)
+            return variables[i];
+    return NULL;
+}
+
+void sar_launcher_check(void)
+{
+    static atomic_flag warned = ATOMIC_FLAG_INIT;
+    const char *variable = find_launcher();
+    int ranks;
+    PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (ranks > 1 || variable == NULL || atomic_flag_test_and_set(&warned))
+        return;
+    SAR_LOG(WARN, MPI,
+            "%s says %ld processes, but this MPI has one rank: the launcher belongs to another MPI; start "
+            "the program with the mpiexec of %s",
+            variable, processes_by(variable), mpi_name);
+}
