@@ -68,6 +68,7 @@ struct sar_agree_msg {
     struct sar_agree_spread spread;
     uint8_t may_block;  /**< enum sar_may_block: maximum */
     uint8_t dense_path; /**< enum sar_dense_path: maximum */
+    uint8_t filler[2];  /**< zero, in place of padding */
     struct sar_agree_range field[SAR_AGREE_FIELDS];
 };
 

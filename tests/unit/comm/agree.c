@@ -40,9 +40,10 @@ static struct sar_agree_msg random_agree_msg(int rank, struct rng *rng)
     agree_msg.spread.not_owned = (uint8_t)rng_below(rng, 8);
     agree_msg.spread.quantiles.index[0] = (uint16_t)rng_below(rng, 3);
     agree_msg.spread.quantiles.index[14] = (uint16_t)rng_below(rng, 3);
-    agree_msg.may_block = (int32_t)rng_below(rng, 2);
-    agree_msg.dense_path = (int32_t)rng_below(rng, 2);
-    agree_msg.status = rng_below(rng, 2) == 0 ? SAR_OK : (int64_t)rng_below(rng, SAR_STATUSES);
+    agree_msg.early.min = agree_msg.early.max = (uint32_t)rng_below(rng, 3);
+    agree_msg.may_block = (uint8_t)rng_below(rng, 2);
+    agree_msg.dense_path = (uint8_t)rng_below(rng, 2);
+    agree_msg.status = rng_below(rng, 2) == 0 ? SAR_OK : (int32_t)rng_below(rng, SAR_STATUSES);
     agree_msg.status_value = rank * 10;
     return agree_msg;
 }
@@ -101,6 +102,10 @@ static struct sar_agree_msg reference_merge(const struct sar_agree_msg *agree_ms
             all.spread.quantiles = b->spread.quantiles;
         if (b->nnz_max > all.nnz_max)
             all.nnz_max = b->nnz_max;
+        if (b->early.min < all.early.min)
+            all.early.min = b->early.min;
+        if (b->early.max > all.early.max)
+            all.early.max = b->early.max;
         if (b->may_block > all.may_block)
             all.may_block = b->may_block;
         if (b->dense_path > all.dense_path)

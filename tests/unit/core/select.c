@@ -113,6 +113,30 @@ static void test_decisions(void **state)
     }
 }
 
+/* A small call of a scheme that begins with messages to all ranks hides a latency behind the agreement. */
+static void test_speculation(void **state)
+{
+    const struct {
+        double density;
+        const struct sar_scheme *scheme;
+        bool hides;
+    } table[] = {
+        { 1e-4, &sar_scheme_allgather, true }, { 1e-4, &sar_scheme_balanced, true },
+        { 2e-3, &sar_scheme_balanced, true },  { 2e-3, &sar_scheme_allgather, false },
+        { 0.05, &sar_scheme_balanced, false }, { 1e-4, &sar_scheme_recursive_doubling, false },
+    };
+    (void)state;
+    for (size_t i = 0; i < LENGTH(table); i++) {
+        struct machine_call machine_call = { 25, 10e-6, 16, 1e6, table[i].density, false, false };
+        struct sar_agreed a = agreed_of(&machine_call);
+        int at = scheme_index(table[i].scheme);
+        double without = select_for(&a, &trusting, &no_history, NULL).prices[at].price;
+        a.call.speculates = true;
+        double with = select_for(&a, &trusting, &no_history, NULL).prices[at].price;
+        assert_float_equal(without - with, table[i].hides ? 10e-6 : 0, 1e-6);
+    }
+}
+
 /* MPI_Reduce_scatter_block takes nearly dense coordinates, unless the parts differ in length. Then few ranks
  * own all elements, and would receive them from all ranks in a push. */
 static void test_reduce_scatter_of_coordinates(void **state)
@@ -417,6 +441,7 @@ static void test_a_pure_function(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_decisions),
+                                        cmocka_unit_test(test_speculation),
                                         cmocka_unit_test(test_reduce_scatter_of_coordinates),
                                         cmocka_unit_test(test_dense_buffers_cost_memory),
                                         cmocka_unit_test(test_equivalent_schemes),
