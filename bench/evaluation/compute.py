@@ -39,6 +39,10 @@ STEPS = [
 LEVELS = ["balanced", "two_level"]
 NODES, PER_NODE = 16, 4
 RATES, THREADS = [10, 25, 100, 400], [1, 4, 16]
+# The peers that the table of threads leaves out, on fewer rates and threads.
+PEERS = "omni,allgather,oktopk,sparse_ps,ring,split_dense".split(",")
+PEER_RATES, PEER_THREADS = [25, 100], [1, 16]
+BOTH_OMNI = ("auto,range", "auto", SEGMENT, "auto")  # cyclic, its default, and contiguous blocks
 
 
 def grain_of(nnz, ranks):
@@ -87,12 +91,22 @@ def name_of(model, step, computing):
     return "-".join(words + ["computing"] * computing)
 
 
+def with_threads(measurement, threads):
+    name, words = measurement
+    at = words.index("--")
+    return name, words[:at] + ["--threads", str(threads)] + words[at:]
+
+
 def on_threads(model, rate, threads):
     """The name and command of one cell of the table of threads."""
     schemes = "balanced,recursive_doubling,split_allgather,dense,auto".split(",")
-    name, words = call(f"threads-16-{model}-{rate}-{threads}", model, *schemes, rate=rate)
-    at = words.index("--")
-    return name, words[:at] + ["--threads", str(threads)] + words[at:]
+    return with_threads(call(f"threads-16-{model}-{rate}-{threads}", model, *schemes, rate=rate), threads)
+
+
+def peers_on_threads(model, rate, threads):
+    """The name and command of one cell of the table of peers with computing."""
+    name = f"peers-16-{model}-{rate}-{threads}"
+    return with_threads(call(name, model, *PEERS, rate=rate, step=BOTH_OMNI), threads)
 
 
 def charged_measurements():
@@ -100,6 +114,8 @@ def charged_measurements():
         for threads in THREADS:
             for model in SIZES:
                 yield on_threads(model, rate, threads)
+    for cell in itertools.product(SIZES, PEER_RATES, PEER_THREADS):
+        yield peers_on_threads(*cell)
     for model in ["lstm", "llama"]:
         for step in STEPS:
             yield call(name_of(model, step, True), model, "balanced", step=step)

@@ -21,6 +21,8 @@ from evaluation.figures import (
 
 PEERS = "recursive_doubling,split_allgather,ring,allgather,omni,sparse_ps,oktopk"
 DENSE_PEER = "split_dense"  # its dense parts of an unscaled table do not fit into memory
+CHARGED_PEERS = "balanced,auto,recursive_doubling,split_allgather,allgather,omni,oktopk,sparse_ps"
+CHARGED_RATES = [25, 100]
 BOTH_OMNI = ["-P", "auto,range"]  # cyclic, its default, and contiguous blocks
 RANKS = [16, 64, 128]
 # At 64 and 128 ranks: as many peers, those that are nearest at 16, and within this multiple of `balanced`.
@@ -119,6 +121,15 @@ def charged(case):
     return ["env", f"MPIX_SPARSE_SEGMENT={SEGMENT // scale}"] + command + grain
 
 
+def charged_peers(case, rate):
+    """The name and command of peers with computing at a rate."""
+    scale = case.scale(16)
+    command = simulation(16, scale, case.tensor(), CHARGED_PEERS, *BOTH_OMNI, options=["--compute"])
+    command[command.index("-r") + 1] = str(rate)
+    command = ["env", f"MPIX_SPARSE_SEGMENT={SEGMENT // scale}"] + command
+    return case.name(16, "computing", str(rate)), command + ["-g", str(grain_of(case.nnz(), 16))]
+
+
 def scaling_name(n):
     return SCALING_CASE.name(n) if n in RANKS else f"rows-ranks-{n}"
 
@@ -151,6 +162,9 @@ def measurements(text):
         yield case.name(16), simulation(16, case.scale(16), case.tensor(), schemes, *BOTH_OMNI)
     for case in CASES:
         yield case.name(16, "computing"), charged(case)
+    for case in filter(lambda case: case.batch == "full", CASES):
+        for rate in CHARGED_RATES:
+            yield charged_peers(case, rate)
     yield from text_measurements(text)
     yield from scaling_measurements([n for n in SCALING if n < 64])
     for ranks in RANKS[1:]:
