@@ -12,9 +12,11 @@ from evaluation.figures import (
     floor_of,
     new_axes,
     number,
+    rate_of,
     rows_of,
     save,
     table,
+    variant_of,
 )
 
 # Elements and density of the models, as in bench/lib/workload.c, and the scale of the tensors.
@@ -139,8 +141,9 @@ def sums_of(row):
 
 
 def best_dense(row, computing):
-    """The best dense algorithm on one rank a node. Sums of several ranks within a node would come on top."""
-    return dense_of(row | {"ranks": NODES}) + computing * sums_of(row)
+    """The best dense algorithm on one rank a node, whose sums overlap its messages. Sums of several ranks within
+    a node would come on top."""
+    return max(dense_of(row | {"ranks": NODES}), computing * sums_of(row))
 
 
 def gain(name, scheme, computing):
@@ -164,7 +167,7 @@ def breakdown():
 
 
 def over_dense(row, threads):
-    """How many times as fast a call is as the best dense algorithm, whose sums overlap its messages."""
+    """How many times as fast a call is as the best dense algorithm, whose sums T threads share."""
     return max(dense_of(row | {"ranks": NODES}), sums_of(row) / threads) / row["median_s"]
 
 
@@ -191,6 +194,40 @@ def threads_of_ranks():
         values += [number(t / time) for t in times] + [number(over_dense(ours, threads))]
         lines.append([model, str(rate), str(threads)] + values)
     return table(head, lines)
+
+
+def overlapped(row):
+    """The least time of a call whose work is all done while messages move: the longer of both."""
+    most = max(row["bytes_sent_max"], row["bytes_received_max"])
+    return max(most / rate_of(row), row["charged_s"])
+
+
+def peers_of(model, rate, threads):
+    """The row of each peer in a cell."""
+    found = {}
+    for family in ("threads", "peers", "omni"):
+        for row in rows_of(f"{family}-16-{model}-{rate}-{threads}"):
+            if row["scheme"] not in ("balanced", "auto", "dense"):
+                found[variant_of(row)] = row
+    return found
+
+
+def peers_computing():
+    """Peers over `balanced` with computing, and if their work were hidden behind messages or messages behind
+    work."""
+    cells, schemes = {}, {}
+    for cell in itertools.product(SIZES, PEER_RATES, PEER_THREADS):
+        ours = next(
+            (r for r in rows_of("threads-16-{}-{}-{}".format(*cell)) if r["scheme"] == "balanced"), None
+        )
+        if ours is not None:
+            cells[cell] = {
+                scheme: f"{number(row['median_s'] / ours['median_s'])} ({number(overlapped(row) / ours['median_s'])})"
+                for scheme, row in peers_of(*cell).items()
+            }
+            schemes |= dict.fromkeys(cells[cell])
+    lines = [[*cell, *(found.get(scheme, "-") for scheme in schemes)] for cell, found in cells.items()]
+    return table(["workload", "Gb/s", "threads", *schemes], lines)
 
 
 def regret_computing():

@@ -12,10 +12,12 @@ SCHEMES = "balanced,auto,recursive_doubling,split_allgather,dense"
 LATENCIES = [1, 5, 10, 20, 50]
 NETWORKS = {"racks": "--rack 4 --core 1", "core": "--rack 4 --core 4", "slow": "--slow 4"}
 LATE_US = 5000
+UNEQUAL = 10
+EVEN = "even"  # a vector whose every part has room for ten times as many elements
 RANK_OPTIONS = {
     "late": f"--late {LATE_US}",
     "jitter": f"--jitter {LATE_US}",
-    "unequal": "--unequal 10",
+    "unequal": f"--unequal {UNEQUAL}",
 }
 DRIFT = 0.125  # of the vector, in each step
 DRIFTING = "balanced,auto,oktopk,recursive_doubling"
@@ -25,7 +27,8 @@ SEED_SCHEMES = "balanced,auto,recursive_doubling,allgather"
 
 
 def tensor_of(workload):
-    return "-c 100k -d 0.01" if workload == SMALL else f"--workload {workload}"
+    sizes = {SMALL: "-c 100k -d 0.01", EVEN: "-c 2M -d 0.01 --overlap 0.1"}
+    return sizes.get(workload, f"--workload {workload}")
 
 
 def simulation(workload, schemes, network="", options="", calls="-n 1 -w 1", scale=None):
@@ -41,6 +44,8 @@ def measurements():
         for latency in LATENCIES:
             name = f"sensitivity-{workload}-latency-{latency}"
             yield name, simulation(workload, more, f"-l {latency}")
+    for name, options in (("latency-10", ""), ("unequal", RANK_OPTIONS["unequal"])):
+        yield f"sensitivity-{EVEN}-{name}", simulation(EVEN, SCHEMES, options=options)
     for workload in SCALES:
         for name, network in NETWORKS.items():
             yield f"sensitivity-{workload}-{name}", simulation(workload, SCHEMES, network)
