@@ -91,6 +91,7 @@ class Case(NamedTuple):
 
 CASES = [Case(m, s, b) for m in TABLES for s in ("skewed", "uniform") for b in ("full", str(BATCH))]
 SCALING_CASE = CASES[0]
+OMNI_CASE = Case("nmt", "skewed", "full")
 
 
 def simulation(ranks, scale, tensor, schemes, *more, options=()):
@@ -153,6 +154,13 @@ def text_measurements(text):
             yield f"rows-text-{words}-{width}", simulation(16, 1, tensor, schemes, *BOTH_OMNI)
 
 
+def contiguous_omni():
+    """OmniReduce as its authors have it, on more ranks."""
+    for ranks in RANKS[1:]:
+        command = simulation(ranks, OMNI_CASE.scale(ranks), OMNI_CASE.tensor(), "omni", "-P", "range")
+        yield f"rows-omni-{ranks}", command
+
+
 def measurements(text):
     """All measurements of rows, the most informative ones first."""
     for ranks in RANKS:
@@ -171,6 +179,7 @@ def measurements(text):
         for case in filter(lambda case: rows_of(case.name(16)), CASES):
             yield case.name(ranks), simulation(ranks, case.scale(ranks), case.tensor(), near_peers(case))
     yield from scaling_measurements([n for n in SCALING if n > 64])
+    yield from contiguous_omni()
     yield FORECAST, ["bench/row-forecast"]
 
 
