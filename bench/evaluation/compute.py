@@ -44,8 +44,8 @@ RATES, THREADS = [10, 25, 100, 400], [1, 4, 16]
 # The peers that the table of threads leaves out, on fewer rates and threads.
 PEERS = "allgather,oktopk,sparse_ps,ring,split_dense".split(",")
 PEER_RATES, PEER_THREADS = [25, 100], [1, 16]
-# omni: cyclic, its default, and contiguous blocks. It moves nearly the whole vector, and shorter messages take
-# hours to simulate.
+# omni: cyclic, its default, and contiguous blocks. It moves nearly the whole vector, and shorter messages
+# take hours to simulate.
 OMNI = ("auto,range", "auto", 16 * SEGMENT, "auto")
 
 
@@ -141,8 +141,8 @@ def sums_of(row):
 
 
 def best_dense(row, computing):
-    """The best dense algorithm on one rank a node, whose sums overlap its messages. Sums of several ranks within
-    a node would come on top."""
+    """The best dense algorithm on one rank a node, whose sums overlap its messages. Sums of several ranks
+    within a node would come on top."""
     return max(dense_of(row | {"ranks": NODES}), computing * sums_of(row))
 
 
@@ -213,19 +213,15 @@ def peers_of(model, rate, threads):
 
 
 def peers_computing():
-    """Peers over `balanced` with computing, and if their work were hidden behind messages or messages behind
-    work."""
+    """Peers over `balanced` with computing, also if their work were hidden behind messages."""
     cells, schemes = {}, {}
     for cell in itertools.product(SIZES, PEER_RATES, PEER_THREADS):
-        ours = next(
-            (r for r in rows_of("threads-16-{}-{}-{}".format(*cell)) if r["scheme"] == "balanced"), None
-        )
-        if ours is not None:
-            cells[cell] = {
-                scheme: f"{number(row['median_s'] / ours['median_s'])} ({number(overlapped(row) / ours['median_s'])})"
-                for scheme, row in peers_of(*cell).items()
-            }
-            schemes |= dict.fromkeys(cells[cell])
+        rows = {row["scheme"]: row for row in rows_of("threads-16-{}-{}-{}".format(*cell))}
+        if "balanced" in rows:
+            ours, found = rows["balanced"]["median_s"], peers_of(*cell)
+            ratios = {s: (row["median_s"] / ours, overlapped(row) / ours) for s, row in found.items()}
+            cells[cell] = {s: f"{number(time)} ({number(bound)})" for s, (time, bound) in ratios.items()}
+            schemes |= dict.fromkeys(found)
     lines = [[*cell, *(found.get(scheme, "-") for scheme in schemes)] for cell, found in cells.items()]
     return table(["workload", "Gb/s", "threads", *schemes], lines)
 
