@@ -9,14 +9,15 @@ DENSITIES = [0.01, 0.1]
 SCHEMES = (
     "balanced,auto,recursive_doubling,split_allgather,allgather,oktopk,sparse_ps,hybrid,ring,omni,split_dense"
 )
-MANY = 32  # ranks; all schemes take too long to simulate there
+MANY, FEW = 32, 10_000  # ranks; all schemes and more elements take too long to simulate there
 NEAREST = "balanced,auto,recursive_doubling,split_allgather,allgather,oktopk"
 
 
 def measurements():
     for n in RANKS:
         schemes = SCHEMES if n < MANY else NEAREST
-        words = f"bench/simulate -n {n} -r 25 -- -c {','.join(map(str, COUNTS))} -d 0.01,0.1"
+        counts = [count for count in COUNTS if n < MANY or count <= FEW]
+        words = f"bench/simulate -n {n} -r 25 -- -c {','.join(map(str, counts))} -d 0.01,0.1"
         yield f"short-{n}", [*words.split(), *f"-n 1 -w 1 --check 0 --alone -S {schemes}".split()]
 
 
