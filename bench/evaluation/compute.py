@@ -45,7 +45,7 @@ RATES, THREADS = [10, 25, 100, 400], [1, 4, 16]
 PEERS = "allgather,oktopk,sparse_ps,ring,split_dense".split(",")
 PEER_RATES, PEER_THREADS = [25, 100], [1, 16]
 # omni: cyclic, its default, and contiguous blocks. It moves nearly the whole vector, and shorter messages
-# take hours to simulate.
+# take more than ten minutes to simulate.
 OMNI = ("auto,range", "auto", 16 * SEGMENT, "auto")
 
 

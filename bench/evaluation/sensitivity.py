@@ -12,8 +12,7 @@ SCHEMES = "balanced,auto,recursive_doubling,split_allgather,dense"
 LATENCIES = [1, 5, 10, 20, 50]
 NETWORKS = {"racks": "--rack 4 --core 1", "core": "--rack 4 --core 4", "slow": "--slow 4"}
 LATE_US = 5000
-UNEQUAL = 10
-EVEN = "even"  # a vector whose every part has room for ten times as many elements
+UNEQUAL = 10  # asked for; strips of a workload have room for fewer
 RANK_OPTIONS = {
     "late": f"--late {LATE_US}",
     "jitter": f"--jitter {LATE_US}",
@@ -27,8 +26,7 @@ SEED_SCHEMES = "balanced,auto,recursive_doubling,allgather"
 
 
 def tensor_of(workload):
-    sizes = {SMALL: "-c 100k -d 0.01", EVEN: "-c 2M -d 0.01 --overlap 0.1"}
-    return sizes.get(workload, f"--workload {workload}")
+    return "-c 100k -d 0.01" if workload == SMALL else f"--workload {workload}"
 
 
 def simulation(workload, schemes, network="", options="", calls="-n 1 -w 1", scale=None):
@@ -44,8 +42,6 @@ def measurements():
         for latency in LATENCIES:
             name = f"sensitivity-{workload}-latency-{latency}"
             yield name, simulation(workload, more, f"-l {latency}")
-    for name, options in (("latency-10", ""), ("unequal", RANK_OPTIONS["unequal"])):
-        yield f"sensitivity-{EVEN}-{name}", simulation(EVEN, SCHEMES, options=options)
     for workload in SCALES:
         for name, network in NETWORKS.items():
             yield f"sensitivity-{workload}-{name}", simulation(workload, SCHEMES, network)
@@ -88,11 +84,11 @@ def by_latency():
 def compared(cases, words):
     """A table of cases, each beside the same workload without it."""
     lines = []
-    for workload in [*SCALES, EVEN]:
+    for workload in SCALES:
         base = f"sensitivity-{workload}-latency-10"
         for case in cases:
             name = f"sensitivity-{workload}-{case}" if case else base
-            if rows_of(name) and (workload != EVEN or "unequal" in cases):
+            if rows_of(name):
                 lines.append([workload, words(workload, case)] + cells_of(name, base))
     return table(["workload", "case", "`balanced`, ms", "over the first"] + HEAD, lines)
 
