@@ -12,9 +12,11 @@ from evaluation.figures import (
     floor_of,
     new_axes,
     number,
+    rate_of,
     rows_of,
     save,
     table,
+    variant_of,
 )
 
 # Elements and density of the models, as in bench/lib/workload.c, and the scale of the tensors.
@@ -39,6 +41,12 @@ STEPS = [
 LEVELS = ["balanced", "two_level"]
 NODES, PER_NODE = 16, 4
 RATES, THREADS = [10, 25, 100, 400], [1, 4, 16]
+# The peers that the table of threads leaves out, on fewer rates and threads.
+PEERS = "allgather,oktopk,sparse_ps,ring,split_dense".split(",")
+PEER_RATES, PEER_THREADS = [25, 100], [1, 16]
+# omni: cyclic, its default, and contiguous blocks. It moves nearly the whole vector, and shorter messages
+# take more than ten minutes to simulate.
+OMNI = ("auto,range", "auto", 16 * SEGMENT, "auto")
 
 
 def grain_of(nnz, ranks):
@@ -87,12 +95,23 @@ def name_of(model, step, computing):
     return "-".join(words + ["computing"] * computing)
 
 
+def with_threads(measurement, threads):
+    name, words = measurement
+    at = words.index("--")
+    return name, words[:at] + ["--threads", str(threads)] + words[at:]
+
+
 def on_threads(model, rate, threads):
     """The name and command of one cell of the table of threads."""
     schemes = "balanced,recursive_doubling,split_allgather,dense,auto".split(",")
-    name, words = call(f"threads-16-{model}-{rate}-{threads}", model, *schemes, rate=rate)
-    at = words.index("--")
-    return name, words[:at] + ["--threads", str(threads)] + words[at:]
+    return with_threads(call(f"threads-16-{model}-{rate}-{threads}", model, *schemes, rate=rate), threads)
+
+
+def peers_on_threads(model, rate, threads):
+    """The names and commands of one cell of the table of peers with computing."""
+    cell = f"16-{model}-{rate}-{threads}"
+    yield with_threads(call(f"peers-{cell}", model, *PEERS, rate=rate), threads)
+    yield with_threads(call(f"omni-{cell}", model, "omni", rate=rate, step=OMNI), threads)
 
 
 def charged_measurements():
@@ -100,6 +119,8 @@ def charged_measurements():
         for threads in THREADS:
             for model in SIZES:
                 yield on_threads(model, rate, threads)
+    for cell in itertools.product(SIZES, PEER_RATES, PEER_THREADS):
+        yield from peers_on_threads(*cell)
     for model in ["lstm", "llama"]:
         for step in STEPS:
             yield call(name_of(model, step, True), model, "balanced", step=step)
@@ -120,8 +141,9 @@ def sums_of(row):
 
 
 def best_dense(row, computing):
-    """The best dense algorithm on one rank a node. Sums of several ranks within a node would come on top."""
-    return dense_of(row | {"ranks": NODES}) + computing * sums_of(row)
+    """The best dense algorithm on one rank a node, whose sums overlap its messages. Sums of several ranks
+    within a node would come on top."""
+    return max(dense_of(row | {"ranks": NODES}), computing * sums_of(row))
 
 
 def gain(name, scheme, computing):
@@ -145,7 +167,7 @@ def breakdown():
 
 
 def over_dense(row, threads):
-    """How many times as fast a call is as the best dense algorithm, whose sums overlap its messages."""
+    """How many times as fast a call is as the best dense algorithm, whose sums T threads share."""
     return max(dense_of(row | {"ranks": NODES}), sums_of(row) / threads) / row["median_s"]
 
 
@@ -172,6 +194,36 @@ def threads_of_ranks():
         values += [number(t / time) for t in times] + [number(over_dense(ours, threads))]
         lines.append([model, str(rate), str(threads)] + values)
     return table(head, lines)
+
+
+def overlapped(row):
+    """The least time of a call whose work is all done while messages move: the longer of both."""
+    most = max(row["bytes_sent_max"], row["bytes_received_max"])
+    return max(most / rate_of(row), row["charged_s"])
+
+
+def peers_of(model, rate, threads):
+    """The row of each peer in a cell."""
+    found = {}
+    for family in ("threads", "peers", "omni"):
+        for row in rows_of(f"{family}-16-{model}-{rate}-{threads}"):
+            if row["scheme"] not in ("balanced", "auto", "dense"):
+                found[variant_of(row)] = row
+    return found
+
+
+def peers_computing():
+    """Peers over `balanced` with computing, also if their work were hidden behind messages."""
+    cells, schemes = {}, {}
+    for cell in itertools.product(SIZES, PEER_RATES, PEER_THREADS):
+        rows = {row["scheme"]: row for row in rows_of("threads-16-{}-{}-{}".format(*cell))}
+        if "balanced" in rows:
+            ours, found = rows["balanced"]["median_s"], peers_of(*cell)
+            ratios = {s: (row["median_s"] / ours, overlapped(row) / ours) for s, row in found.items()}
+            cells[cell] = {s: f"{number(time)} ({number(bound)})" for s, (time, bound) in ratios.items()}
+            schemes |= dict.fromkeys(found)
+    lines = [[*cell, *(found.get(scheme, "-") for scheme in schemes)] for cell, found in cells.items()]
+    return table(["workload", "Gb/s", "threads", *schemes], lines)
 
 
 def regret_computing():

@@ -2,13 +2,15 @@
 """The crossover map: predicted gain over dense, and the scheme that auto would run."""
 
 import collections
+import itertools
 import json
 import math
+from typing import NamedTuple
 
 from evaluation.figures import RESULTS, rows_of, save_figure, table
 
 COUNT = 100_000_000
-SHOWN = [(16, 1), (16, 16), (128, 1), (128, 16)]  # ranks, threads
+SHOWN = [(16, 1), (16, 4), (16, 16), (128, 1), (128, 4), (128, 16)]  # ranks, threads
 
 
 def sum_cost():
@@ -23,25 +25,47 @@ def dense_bound(row, cost):
     return max(messages, (n - 1) / n * size * cost / row["threads"])
 
 
-def gains():
-    cost = sum_cost()
-    return {
-        (r["ranks"], r["threads"], r["gbps"], r["density"]): (dense_bound(r, cost) / r["seconds"], r["runs"])
-        for r in rows_of("crossover")
-    }
+class Cell(NamedTuple):
+    gain: float  # time of the best dense algorithm over the predicted time of `auto`
+    runs: str
+    dense: float  # the predicted time of MPI_Allreduce over the bound
+
+    def wrong(self):
+        """Whether `auto` runs a sparse scheme that takes more than 5 % longer than the bound of dense."""
+        return self.runs != "dense" and self.gain < 0.95
+
+    def dense_above_bound(self):
+        """Whether `auto` runs MPI_Allreduce, which takes more than 5 % longer than the bound."""
+        return self.runs == "dense" and self.gain < 0.95
+
+
+def cells():
+    cost, found = sum_cost(), {}
+    for r in rows_of("crossover"):
+        bound = dense_bound(r, cost)
+        cell = Cell(bound / r["seconds"], r["runs"], r["dense_s"] / bound)
+        found[r["ranks"], r["threads"], r["gbps"], r["density"]] = cell
+    return found
 
 
 def draw(axes, found, ranks, threads):
     from matplotlib.colors import LogNorm
+    from matplotlib.patches import Rectangle
 
     rates = sorted({key[2] for key in found})
     densities = sorted({key[3] for key in found})
-    values = [[found[ranks, threads, rate, density][0] for density in densities] for rate in rates]
+    values = [[found[ranks, threads, rate, density].gain for density in densities] for rate in rates]
     axes.pcolormesh(values, norm=LogNorm(0.02, 50), cmap="RdYlBu", edgecolors="white", linewidth=0.5)
     for y, line in enumerate(values):
         for x, value in enumerate(line):
             text = f"{value:.0f}" if value >= 10 else f"{value:.1f}"
             colour = "white" if value > 20 else "black"
+            cell = found[ranks, threads, rates[y], densities[x]]
+            if cell.wrong() or cell.dense_above_bound():
+                hatch = "////" if cell.wrong() else "...."
+                axes.add_patch(
+                    Rectangle((x, y), 1, 1, fill=False, hatch=hatch, edgecolor="grey", linewidth=0)
+                )
             axes.text(x + 0.5, y + 0.5, text, ha="center", va="center", fontsize=6, color=colour)
     axes.set_xticks([x + 0.5 for x in range(len(densities))], [f"{100 * d:g}" for d in densities], fontsize=7)
     axes.set_yticks([y + 0.5 for y in range(len(rates))], [f"{rate:g}" for rate in rates], fontsize=7)
@@ -55,38 +79,41 @@ def draw_map(found):
     matplotlib.rcParams["svg.hashsalt"] = "mpix-sparse"
     from matplotlib import pyplot
 
-    figure, panels = pyplot.subplots(2, 2, figsize=(9, 6.4), layout="constrained", sharex=True, sharey=True)
+    figure, panels = pyplot.subplots(2, 3, figsize=(12, 6.4), layout="constrained", sharex=True, sharey=True)
     for axes, (ranks, threads) in zip(panels.flat, SHOWN):
         draw(axes, found, ranks, threads)
     figure.supxlabel("density of a rank, %", fontsize=9)
     figure.supylabel("rate, Gb/s", fontsize=9)
-    figure.suptitle("Predicted gain over the best dense allreduce; below 1 dense is faster", fontsize=10)
+    title = "Predicted gain over the best dense allreduce; below 1 dense is faster.\n"
+    title += "Hatched: auto runs a sparse scheme, more than 5 % slower than that bound. "
+    title += "Dotted: it runs MPI_Allreduce, predicted to be so."
+    figure.suptitle(title, fontsize=10)
     return save_figure(figure, "crossover", "Predicted gain over dense by rate and density")
 
 
 def crossover_map():
-    found = gains()
+    found = cells()
     return draw_map(found) + "\n" + crossovers(found) if found else "Not measured yet.\n"
 
 
-def crossovers(found):
-    """The largest density with a gain of 1 or more, and what auto runs."""
-    rates = sorted({key[2] for key in found})
-    lines = []
-    for ranks in sorted({key[0] for key in found}):
-        for threads in (1, 16):
-            cells = []
-            for rate in (1, 10, 25, 100, 400):
-                sparse = [
-                    d
-                    for n, t, r, d in found
-                    if (n, t, r) == (ranks, threads, rate) and found[n, t, r, d][0] >= 1
-                ]
-                cells.append(f"{100 * max(sparse):g} %" if sparse else "-")
-            runs = collections.Counter(found[key][1] for key in found if key[:2] == (ranks, threads))
-            names = ", ".join(f"{name} {100 * k / (len(rates) * 10):.0f} %" for name, k in runs.most_common())
-            lines.append([ranks, threads] + cells + [names])
-    return table(
-        ["ranks", "threads"] + [f"{rate} Gb/s" for rate in (1, 10, 25, 100, 400)] + ["`auto` would run"],
-        lines,
+def gaining(found, ranks, threads, rate):
+    """The largest density up to which every cell has a gain of 1 or more; 0 without one."""
+    line = sorted(
+        (d, cell.gain) for (n, t, r, d), cell in found.items() if (n, t, r) == (ranks, threads, rate)
     )
+    return max([d for d, _ in itertools.takewhile(lambda point: point[1] >= 1, line)], default=0)
+
+
+def crossovers(found):
+    """The largest density up to which there is a gain, and what auto runs."""
+    lines, rates = [], (1, 10, 25, 100, 400)
+    for ranks, threads in sorted({key[:2] for key in found}):
+        limits = [gaining(found, ranks, threads, rate) for rate in rates]
+        here = [cell for key, cell in found.items() if key[:2] == (ranks, threads)]
+        runs = collections.Counter(cell.runs for cell in here)
+        names = ", ".join(f"{name} {100 * k / len(here):.0f} %" for name, k in runs.most_common())
+        marked = [sum(map(kind, here)) for kind in (Cell.wrong, Cell.dense_above_bound)]
+        cells_of_rates = [f"{100 * limit:g} %" if limit else "-" for limit in limits]
+        lines.append([ranks, threads, *cells_of_rates, names, *marked])
+    head = ["ranks", "threads", *(f"{rate} Gb/s" for rate in rates), "`auto` would run", "hatched", "dotted"]
+    return table(head, lines)

@@ -17,7 +17,8 @@ BUCKETS = {"llama", "opt", "gemma"}  # equal tensors
 
 # The palette of Okabe and Ito, for readers with colour vision deficiency; markers differ, too.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442"]
-MARKERS = "osD^vPX*"
+COLOURS += ["#999999", "#8C510A"]
+MARKERS = "osD^vPX*<>"
 
 
 def records(file):
@@ -106,24 +107,25 @@ def new_axes(xlabel, ylabel, **settings):
     return axes
 
 
-def lines_of(axes, series, dashed=None):
+def lines_of(axes, series, dashed=None, **legend):
     """Plot each series as a line, and the series of the same name in `dashed` as a dashed line."""
     for i, (name, points) in enumerate(series.items()):
-        look = {"color": COLOURS[i % 8], "marker": MARKERS[i % 8], "markersize": 4}
-        axes.plot(*zip(*sorted(points)), "-" if i < 8 else ":", label=name, **look)
+        look = {"color": COLOURS[i], "marker": MARKERS[i], "markersize": 4}
+        axes.plot(*zip(*sorted(points)), label=name, **look)
         if dashed and name in dashed:
             axes.plot(*zip(*sorted(dashed[name])), linestyle="--", **look)
     if series:
-        axes.legend(fontsize=8)
+        axes.legend(fontsize=8, **legend)
 
 
-def bars_of(axes, groups, series):
-    """Plot a group of bars for each name, with one bar for each series; values may be missing."""
+def bars_of(axes, groups, series, base=0):
+    """Plot a group of bars for each name, with one bar for each series; values may be missing. Bars start at
+    the base."""
     width = 0.8 / max(len(series), 1)
     for i, (name, values) in enumerate(series.items()):
         places = [g + (i - (len(series) - 1) / 2) * width for g in range(len(groups))]
-        look = {"color": COLOURS[i % 8], "edgecolor": "white", "hatch": "//" if i >= 8 else None}
-        axes.bar(places, values, width, label=name, **look)
+        heights = [value - base for value in values]
+        axes.bar(places, heights, width, bottom=base, label=name, color=COLOURS[i], edgecolor="white")
     axes.set_xticks(range(len(groups)), groups)
     if series:
         axes.legend(fontsize=8)

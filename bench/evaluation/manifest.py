@@ -13,7 +13,7 @@ import shlex
 import subprocess
 import sys
 
-from evaluation.figures import RESULTS, TOP
+from evaluation.figures import RESULTS, TOP, table
 
 NAME = "manifest.jsonl"
 
@@ -66,9 +66,35 @@ def record_result(file, command):
     write(found, file.parent)
 
 
+def hosts_of(records):
+    """The hosts of some results, shortly."""
+    return ", ".join(sorted({record["host"] or "not recorded" for record in records}))
+
+
+def results():
+    """Families of results, by the date and the state of their sources."""
+    families = {}
+    for record in entries().values():
+        family = record["file"].removesuffix(".json").split("-")[0]
+        changed = "changed since" if record["commit"].endswith("-dirty") else "clean"
+        families.setdefault((family, record["date"], changed), []).append(record)
+    lines = [
+        [
+            *key,
+            len(records),
+            ", ".join(sorted({r["commit"].removesuffix("-dirty") for r in records})),
+            hosts_of(records),
+        ]
+        for key, records in sorted(families.items())
+    ]
+    return table(["results", "date", "sources", "files", "commits", "host"], lines)
+
+
 def write(found, folder=RESULTS):
     (folder / NAME).write_text("".join(json.dumps(found[name]) + "\n" for name in sorted(found)))
 
+
+PARTS = [results]
 
 if __name__ == "__main__":
     record_result(pathlib.Path(sys.argv[1]), sys.argv[2:])

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The section on rows: their measurements, tables and figures, for bench/evaluate."""
 
+import itertools
 import math
 from typing import NamedTuple
 
-from evaluation.compute import SEGMENT, grain_of
+from evaluation.compute import SEGMENT, grain_of, overlapped
 from evaluation.figures import (
     bars_of,
     floor_of,
@@ -21,6 +22,8 @@ from evaluation.figures import (
 
 PEERS = "recursive_doubling,split_allgather,ring,allgather,omni,sparse_ps,oktopk"
 DENSE_PEER = "split_dense"  # its dense parts of an unscaled table do not fit into memory
+CHARGED_PEERS = "balanced,auto,recursive_doubling,split_allgather,allgather,omni,oktopk,sparse_ps"
+CHARGED_RATES = [25, 100]
 BOTH_OMNI = ["-P", "auto,range"]  # cyclic, its default, and contiguous blocks
 RANKS = [16, 64, 128]
 # At 64 and 128 ranks: as many peers, those that are nearest at 16, and within this multiple of `balanced`.
@@ -89,6 +92,7 @@ class Case(NamedTuple):
 
 CASES = [Case(m, s, b) for m in TABLES for s in ("skewed", "uniform") for b in ("full", str(BATCH))]
 SCALING_CASE = CASES[0]
+OMNI_CASE = Case("nmt", "skewed", "full")
 
 
 def simulation(ranks, scale, tensor, schemes, *more, options=()):
@@ -119,6 +123,15 @@ def charged(case):
     return ["env", f"MPIX_SPARSE_SEGMENT={SEGMENT // scale}"] + command + grain
 
 
+def charged_peers(case, rate):
+    """The name and command of peers with computing at a rate."""
+    scale = case.scale(16)
+    command = simulation(16, scale, case.tensor(), CHARGED_PEERS, *BOTH_OMNI, options=["--compute"])
+    command[command.index("-r") + 1] = str(rate)
+    command = ["env", f"MPIX_SPARSE_SEGMENT={SEGMENT // scale}"] + command
+    return case.name(16, "computing", str(rate)), command + ["-g", str(grain_of(case.nnz(), 16))]
+
+
 def scaling_name(n):
     return SCALING_CASE.name(n) if n in RANKS else f"rows-ranks-{n}"
 
@@ -142,6 +155,13 @@ def text_measurements(text):
             yield f"rows-text-{words}-{width}", simulation(16, 1, tensor, schemes, *BOTH_OMNI)
 
 
+def contiguous_omni():
+    """OmniReduce as its authors have it, on more ranks."""
+    for ranks in RANKS[1:]:
+        command = simulation(ranks, OMNI_CASE.scale(ranks), OMNI_CASE.tensor(), "omni", "-P", "range")
+        yield f"rows-omni-{ranks}", command
+
+
 def measurements(text):
     """All measurements of rows, the most informative ones first."""
     for ranks in RANKS:
@@ -151,12 +171,16 @@ def measurements(text):
         yield case.name(16), simulation(16, case.scale(16), case.tensor(), schemes, *BOTH_OMNI)
     for case in CASES:
         yield case.name(16, "computing"), charged(case)
+    for case in filter(lambda case: case.batch == "full", CASES):
+        for rate in CHARGED_RATES:
+            yield charged_peers(case, rate)
     yield from text_measurements(text)
     yield from scaling_measurements([n for n in SCALING if n < 64])
     for ranks in RANKS[1:]:
         for case in filter(lambda case: rows_of(case.name(16)), CASES):
             yield case.name(ranks), simulation(ranks, case.scale(ranks), case.tensor(), near_peers(case))
     yield from scaling_measurements([n for n in SCALING if n > 64])
+    yield from contiguous_omni()
     yield FORECAST, ["bench/row-forecast"]
 
 
@@ -228,7 +252,7 @@ def rows_peers():
     axes = new_axes(
         "",
         "time, floor = 1",
-        title="rows on 16 ranks, 25 Gb/s, 10 us, formats chosen, simulated",
+        title="rows on 16 ranks, 25 Gb/s, 10 us, formats chosen (omni: blocks), simulated",
         ylim=(0, 9),
     )
     schemes = [
@@ -237,13 +261,16 @@ def rows_peers():
         "split_allgather",
         "allgather",
         "omni",
+        "omni, contiguous",
         "oktopk",
         "sparse_ps",
     ]
     series = {}
     for scheme in schemes:
         rows = [found[case.words()][scheme] for case in shown]
-        series[scheme] = [row["median_s"] / floor_of(row) for row in rows]
+        series["omni, cyclic" if scheme == "omni" else scheme] = [
+            row["median_s"] / floor_of(row) for row in rows
+        ]
     bars_of(axes, [f"{case.model},\n{case.spread}" for case in shown], series)
     figure = save(axes, "rows-peers", "Time of rows over the floor, by workload and scheme")
     return figure + "\n" + peer_table(names, "workload")
@@ -262,6 +289,23 @@ def rows_computing():
         lines.append([case.words()] + cells + [columns_of(auto), number(one["median_s"] / auto["median_s"])])
     head = ["workload", "one column, ms", "columns chosen, ms", "without computing", "columns", "gain"]
     return table(head, lines)
+
+
+def rows_computing_peers():
+    """Peers over `balanced` with computing, also if their work were hidden behind messages."""
+    cells, schemes = {}, {}
+    for case, rate in itertools.product(CASES, CHARGED_RATES):
+        found = found_in(case.name(16, "computing", str(rate)))
+        if found:
+            auto, ours = found.pop("auto"), found.pop("balanced")["median_s"]
+            ratios = {s: (row["median_s"] / ours, overlapped(row) / ours) for s, row in found.items()}
+            named = {s: f"{number(time)} ({number(bound)})" for s, (time, bound) in ratios.items()}
+            schemes |= dict.fromkeys(ratios)
+            cells[case.words(), rate] = [number(ours * 1e3), auto["ran"], named]
+    lines = [
+        [*key, ours, ran, *(named.get(s, "-") for s in schemes)] for key, (ours, ran, named) in cells.items()
+    ]
+    return table(["workload", "Gb/s", "balanced, ms", "`auto` ran", *schemes], lines)
 
 
 def rows_scaling():
@@ -284,7 +328,7 @@ def rows_scaling():
         "ranks",
         "time, floor = 1",
         xscale="log",
-        title="lstm in rows of 512, formats chosen, simulated",
+        title="lstm in rows of 512, formats chosen, simulated; on 64 and 128 ranks the nearest schemes alone",
         ylim=(0, 6),
     )
     axes.set_xticks(SCALING, SCALING)
@@ -322,4 +366,12 @@ def rows_of_text():
     return table(["batch", "rows a rank"] + HEAD, lines) + "\n" + peer_table(names, "batch")
 
 
-PARTS = [rows_by_ranks, rows_peers, rows_computing, rows_scaling, rows_forecast, rows_of_text]
+PARTS = [
+    rows_by_ranks,
+    rows_peers,
+    rows_computing,
+    rows_computing_peers,
+    rows_scaling,
+    rows_forecast,
+    rows_of_text,
+]

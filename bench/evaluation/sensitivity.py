@@ -3,7 +3,7 @@
 
 import math
 
-from evaluation.figures import dense_of, number, rows_of, table, times_of
+from evaluation.figures import COLOURS, MARKERS, dense_of, number, rows_of, save_figure, table, times_of
 
 RANKS, RATE = 16, 25
 SCALES = {"lstm": 256, "llama": 64}
@@ -12,10 +12,11 @@ SCHEMES = "balanced,auto,recursive_doubling,split_allgather,dense"
 LATENCIES = [1, 5, 10, 20, 50]
 NETWORKS = {"racks": "--rack 4 --core 1", "core": "--rack 4 --core 4", "slow": "--slow 4"}
 LATE_US = 5000
+UNEQUAL = 10  # asked for; strips of a workload have room for fewer
 RANK_OPTIONS = {
     "late": f"--late {LATE_US}",
     "jitter": f"--jitter {LATE_US}",
-    "unequal": "--unequal 10",
+    "unequal": f"--unequal {UNEQUAL}",
 }
 DRIFT = 0.125  # of the vector, in each step
 DRIFTING = "balanced,auto,oktopk,recursive_doubling"
@@ -88,24 +89,34 @@ def compared(cases, words):
         for case in cases:
             name = f"sensitivity-{workload}-{case}" if case else base
             if rows_of(name):
-                lines.append([workload, words[case]] + cells_of(name, base))
+                lines.append([workload, words(workload, case)] + cells_of(name, base))
     return table(["workload", "case", "`balanced`, ms", "over the first"] + HEAD, lines)
 
 
 def by_network():
+    return compared(["", *NETWORKS], words_of_network)
+
+
+def words_of_network(_, case):
     words = {"": "one switch", "racks": "racks, core 1:1", "core": "racks, core 4:1", "slow": "one slow link"}
-    return compared(["", *NETWORKS], words)
+    return words[case]
+
+
+def most_of(workload):
+    """How many times as many elements the fullest of the unequal ranks has as most ranks have."""
+    names = [f"sensitivity-{workload}-{case}" for case in ("unequal", "latency-10")]
+    fullest, usual = [rows_of(name)[0]["nnz_in_max"] for name in names]
+    return fullest / usual
+
+
+def words_of_ranks(workload, case):
+    late = f"{LATE_US / 1000:g} ms"
+    words = {"": "all alike", "late": f"one rank {late} late", "jitter": f"each up to {late} late"}
+    return words[case] if case in words else f"one with {most_of(workload):.1f} times, one with none"
 
 
 def by_ranks():
-    late = f"{LATE_US / 1000:g} ms"
-    words = {
-        "": "all alike",
-        "late": f"one rank {late} late",
-        "jitter": f"each up to {late} late",
-        "unequal": "one with 10 times, one with none",
-    }
-    return compared(["", *RANK_OPTIONS], words)
+    return compared(["", *RANK_OPTIONS], words_of_ranks)
 
 
 def by_drift():
@@ -130,26 +141,99 @@ def interval(values):
     return mean, 2.776 * deviation / math.sqrt(len(values))
 
 
+def gains_of_seeds(workload, scheme):
+    """The gain over dense with each seed."""
+    rows = [next(r for r in rows_of(name) if r["scheme"] == scheme) for name in files_of_seeds(workload)]
+    return [dense_of(row) / row["median_s"] for row in rows]
+
+
 def by_seed():
     head = ["workload", "`balanced` over dense", "`auto` over dense", "recursive doubling over dense"]
     lines = []
     for workload in SEED_SCALES:
-        found = [rows_of(name) for name in files_of_seeds(workload)]
-        if not all(found):
+        if not all(map(rows_of, files_of_seeds(workload))):
             continue
-        cells = []
-        for scheme in ("balanced", "auto", "recursive_doubling"):
-            rows = [next(row for row in rows if row["scheme"] == scheme) for rows in found]
-            mean, half = interval([dense_of(row) / row["median_s"] for row in rows])
-            cells.append(f"{mean:.2f} ± {half:.2f}")
-        ratios = [
-            next(r for r in rows if r["scheme"] == "recursive_doubling")["median_s"]
-            / next(r for r in rows if r["scheme"] == "balanced")["median_s"]
-            for rows in found
-        ]
-        mean, half = interval(ratios)
-        lines.append([workload] + cells + [f"{mean:.3f} ± {half:.3f}"])
+        gains = {s: gains_of_seeds(workload, s) for s in ("balanced", "auto", "recursive_doubling")}
+        cells = ["{:.2f} ± {:.2f}".format(*interval(found)) for found in gains.values()]
+        ratios = [ours / theirs for ours, theirs in zip(gains["balanced"], gains["recursive_doubling"])]
+        lines.append([workload, *cells, "{:.3f} ± {:.3f}".format(*interval(ratios))])
     return table(head + ["recursive doubling / `balanced`"], lines)
 
 
-PARTS = [by_latency, by_network, by_ranks, by_drift, by_seed]
+SHOWN = ["balanced", "recursive_doubling", "split_allgather", "dense"]
+
+
+def draw_latencies(axes):
+    for colour, marker, workload in zip(COLOURS, MARKERS, [*SCALES, SMALL]):
+        times = [times_of(f"sensitivity-{workload}-latency-{us}")["balanced"] for us in LATENCIES]
+        look = {"color": colour, "marker": marker, "markersize": 4}
+        axes.plot(LATENCIES, [t / times[LATENCIES.index(10)] for t in times], label=workload, **look)
+    axes.set(title="latency, us", xscale="log", yscale="log", ylabel="`balanced`, 10 us = 1".replace("`", ""))
+    axes.set_xticks(LATENCIES, LATENCIES)
+    axes.legend(fontsize=7)
+
+
+def draw_cases(axes, cases, words, title):
+    """Times of schemes in each case, over that of `balanced` without it."""
+    groups = [(m, case) for m in SCALES for case in cases]
+    width = 0.8 / len(SHOWN)
+    for i, scheme in enumerate(SHOWN):
+        times = [times_of(f"sensitivity-{m}-{case or 'latency-10'}")[scheme] for m, case in groups]
+        base = [times_of(f"sensitivity-{m}-latency-10")["balanced"] for m, _ in groups]
+        places = [x + (i - (len(SHOWN) - 1) / 2) * width for x in range(len(groups))]
+        axes.bar(places, [t / b for t, b in zip(times, base)], width, color=COLOURS[i], label=scheme)
+    names = [f"{m}, {words(m, case)}" for m, case in groups]
+    axes.set_xticks(range(len(groups)), names, fontsize=6, rotation=40, ha="right")
+    axes.set(title=title, yscale="log", ylabel="balanced at first = 1")
+    axes.legend(fontsize=7)
+
+
+def draw_drift(axes):
+    schemes = DRIFTING.split(",")
+    for i, workload in enumerate(SCALES):
+        still, drift = [times_of(f"sensitivity-{workload}-{name}") for name in ("still", "drift")]
+        places = [x + (i - 0.5) * 0.4 for x in range(len(schemes))]
+        axes.bar(places, [drift[s] / still[s] for s in schemes], 0.4, color=COLOURS[i], label=workload)
+    axes.set_xticks(range(len(schemes)), schemes, fontsize=6, rotation=40, ha="right")
+    axes.set(title="drift", ylabel="drifting / still")
+    axes.legend(fontsize=7)
+
+
+def draw_seeds(axes):
+    for i, scheme in enumerate(("balanced", "recursive_doubling")):
+        found = [interval(gains_of_seeds(m, scheme)) for m in SEED_SCALES]
+        places = [x + (i - 0.5) * 0.2 for x in range(len(found))]
+        look = {"color": COLOURS[i], "marker": MARKERS[i], "linestyle": "none", "capsize": 4}
+        axes.errorbar(places, [m for m, _ in found], [half for _, half in found], label=scheme, **look)
+    axes.set_xticks(range(len(SEED_SCALES)), SEED_SCALES, fontsize=7)
+    axes.set(title="five seeds, 95 % intervals", ylabel="times as fast as dense", yscale="log")
+    axes.legend(fontsize=7)
+
+
+def draw():
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "mpix-sparse"
+    from matplotlib import pyplot
+
+    figure, panels = pyplot.subplots(2, 3, figsize=(12, 7.6), layout="constrained")
+    draw_latencies(panels[0, 0])
+    draw_cases(panels[0, 1], ["", *NETWORKS], words_of_network, "networks")
+    draw_cases(panels[0, 2], ["", *RANK_OPTIONS], words_of_ranks, "ranks")
+    draw_drift(panels[1, 0])
+    draw_seeds(panels[1, 1])
+    panels[1, 2].axis("off")
+    figure.suptitle("16 ranks, 25 Gb/s, messages alone, formats chosen, simulated", fontsize=10)
+    return save_figure(figure, "sensitivity", ALT)
+
+
+ALT = "Times with other latencies, networks, ranks, drift and seeds"
+
+
+def sensitivity():
+    files = [f"sensitivity-{m}-{case}" for m in SCALES for case in ("latency-10", "still", "unequal", "core")]
+    return draw() if all(map(rows_of, files)) else "Not measured yet.\n"
+
+
+PARTS = [sensitivity, by_latency, by_network, by_ranks, by_drift, by_seed]

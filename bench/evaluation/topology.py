@@ -9,7 +9,7 @@ BUCKET_SCALE = 32  # of llama, which stands for the LLMs, whose buckets are equa
 # As the paper sends: a hash of each index, coordinates in the push, hash bitmaps in the pull.
 PAPERS = ["-S", "balanced", "-W", "coo/hash_bitmap", "-P", "hash", "-g", "1"]
 CHOSEN = ["-S", "balanced,auto,recursive_doubling,omni"]
-COORDINATES = ["-S", "recursive_doubling,sparse_ps", "-W", "coo"]
+COORDINATES = ["-S", "recursive_doubling,sparse_ps,allgather", "-W", "coo"]
 IN_ROWS = ["-S", "balanced,recursive_doubling,omni", "-P", "auto,range"]  # omni: cyclic, and contiguous
 WIDTHS = {"lstm": 512, "deepfm": 16, "nmt": 512}
 WAYS = {"paper": PAPERS, "chosen": CHOSEN, "coo": COORDINATES}
@@ -83,6 +83,9 @@ def cluster_speedup():
             ("`balanced`, the paper's formats", row_of(model, "paper")),
             ("`balanced`, the formats chosen", row_of(model, "chosen")),
             ("recursive doubling, coordinates", row_of(model, "coo", "recursive_doubling")),
+            ("sparse PS, coordinates", row_of(model, "coo", "sparse_ps")),
+            ("AGsparse, coordinates", row_of(model, "coo", "allgather")),
+            ("`auto`, the formats chosen", row_of(model, "chosen", "auto")),
             ("recursive doubling, the formats chosen", row_of(model, "chosen", "recursive_doubling")),
             ("`omni`", row_of(model, "chosen", "omni")),
             ("`balanced`, rows", row_of(model, "rows", "balanced", "auto")),

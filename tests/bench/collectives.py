@@ -43,8 +43,8 @@ def of_broadcasts():
     yield f"`MPIX_Sparse_bcast_delta` takes {over[0]:.2f} times the floor on 16 ranks"
     yield f"and {over[1]:.2f} times on 64"
     gains = {m: [t[m] / t["delta"] for t in (few, many)] for m in ("lists", "dense")}
-    yield "It is {:.1f} and {:.1f} times as fast as broadcasts of lists".format(*gains["lists"])
-    yield "{:.0f} and {:.0f} times as fast as one of all weights".format(*gains["dense"])
+    yield "Against it the gain is {:.1f} and {:.1f} times for lists".format(*gains["lists"])
+    yield "{:.0f} and {:.0f} times for all weights".format(*gains["dense"])
 
 
 def of_levels():
