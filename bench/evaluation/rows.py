@@ -164,8 +164,6 @@ def contiguous_omni():
 
 def measurements(text):
     """All measurements of rows, the most informative ones first."""
-    for ranks in RANKS:
-        yield f"rows-check-{ranks}", simulation(ranks, 1, "-c 10k -d 0.0001".split(), "allgather")
     for case in CASES:
         schemes = "balanced,auto," + case.peers()
         yield case.name(16), simulation(16, case.scale(16), case.tensor(), schemes, *BOTH_OMNI)
@@ -182,17 +180,6 @@ def measurements(text):
     yield from scaling_measurements([n for n in SCALING if n > 64])
     yield from contiguous_omni()
     yield FORECAST, ["bench/row-forecast"]
-
-
-def check_seconds(ranks):
-    """Time of the consistency check: of a call of one element without its latency and its bytes."""
-    for row in rows_of(f"rows-check-{ranks}"):
-        return row["median_s"] - latency_of(row) - row["bytes_sent_max"] / rate_of(row)
-    return math.nan
-
-
-def over_floor_without_check(row):
-    return (row["median_s"] - check_seconds(row["ranks"])) / floor_of(row)
 
 
 def others_of(found):
@@ -224,11 +211,8 @@ def rows_by_ranks():
             found = found_in(case.name(ranks))
             if found:
                 ours = found["balanced"]
-                cells = line_of(found)
-                cells.insert(3, number(over_floor_without_check(ours)))
-                lines.append([case.words(), ranks, number(ours["nnz_in_mean"], 0)] + cells)
-    head = HEAD[:3] + ["without the check"] + HEAD[3:]
-    return table(["workload", "ranks", "rows a rank"] + head, lines)
+                lines.append([case.words(), ranks, number(ours["nnz_in_mean"], 0)] + line_of(found))
+    return table(["workload", "ranks", "rows a rank"] + HEAD, lines)
 
 
 def peer_table(names, head):

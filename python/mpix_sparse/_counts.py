@@ -35,11 +35,11 @@ class Counts:
         self.name, self.size, self.started, self.blocking = name, size, 0, 0
         self.in_flight: dict[int, str] = {}
 
-    def oldest(self) -> tuple[int, str]:
+    def oldest(self, is_blocked: bool = False) -> tuple[int, str]:
         """The number of the oldest call in flight, and its function; 0 if there is none. Called in any
-        thread."""
-        calls = [*self.in_flight.copy().items(), *[(self.blocking, _CALL)] * (self.blocking > 0)]
-        return min(calls, default=(0, ""))
+        thread. See state() for is_blocked."""
+        others = [] if is_blocked else [*self.in_flight.copy().items()]
+        return min([*others, *[(self.blocking, _CALL)] * (self.blocking > 0)], default=(0, ""))
 
     def end(self, number: int) -> None:
         """Note that a call, which is not a blocking one, is complete."""
@@ -314,10 +314,15 @@ def _used() -> list[Counts]:
     return [counts for table in tables for counts in table if counts.started]
 
 
-def state() -> list[list[Any]]:
+def state(is_blocked: bool = False) -> list[list[Any]]:
     """Name, size, number of started calls, number of the oldest call in flight (0 if there is none), and its
-    function, of all counts with calls. Called in any thread."""
-    return [[counts.name, counts.size, counts.started, *counts.oldest()] for counts in _used()]
+    function, of all counts with calls. Called in any thread.
+
+    Args:
+        is_blocked: this rank waits in a blocking function only. Other calls in flight are left out: they may
+            be complete, but nobody tests them, and nothing waits for them.
+    """
+    return [[counts.name, counts.size, counts.started, *counts.oldest(is_blocked)] for counts in _used()]
 
 
 def total() -> int:

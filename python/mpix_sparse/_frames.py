@@ -30,8 +30,9 @@ _DECORATORS = tuple(f"{os.sep}{name}.py" for name in ("contextlib", "functools",
 _LIBRARIES = tuple({_escaped(sysconfig.get_path(name) + os.sep) for name in ("stdlib", "purelib", "platlib")})
 
 # Functions that wait for a call, and those that they call again and again, by file and name.
+_BLOCKING = "_counts.py", "blocking_call"
 _WAITS = {
-    *(("_counts.py", "blocking_call"), ("_world.py", "_create"), ("_backend.py", "_compare_offers")),
+    *(_BLOCKING, ("_world.py", "_create"), ("_backend.py", "_compare_offers")),
     *((f"_{module}.py", "wait") for module in ("pending", "deferred", "probe")),
     ("_callbacks.py", "_wait_for_call"),
 }
@@ -138,10 +139,15 @@ def _depth(stack: _Stack) -> int:
     return next((i for i, frame in enumerate(stack) if not _is_ours(frame)), len(stack))
 
 
+def _innermost(stack: _Stack) -> tuple[str, str]:
+    """File and name of the innermost function of this package that is not called again and again."""
+    names = [(os.path.basename(frame.file), frame.function) for frame in stack[: _depth(stack)]]
+    return next((name for name in names if name not in _POLLS), ("", ""))
+
+
 def _waits(stack: _Stack) -> bool:
     """True if a thread waits for a call. Other functions of this package may take long, and start one."""
-    names = [(os.path.basename(frame.file), frame.function) for frame in stack[: _depth(stack)]]
-    return next((name in _WAITS for name in names if name not in _POLLS), False)
+    return _innermost(stack) in _WAITS
 
 
 def _is_idle(thread: int) -> bool:
@@ -197,6 +203,7 @@ class Activity:
             calls of DistributedDataParallel.
         surely_waits: no thread of the program does anything else than to wait for a call, without a limit.
             Another thread may start a call later.
+        is_blocked: the only thread waits in a blocking function, so that nobody tests calls in flight.
         text: the call, or another function, and its line in the program; empty if there is none.
     """
 
@@ -213,6 +220,7 @@ class Activity:
             for i, stack in stacks.items()
         )
         self.surely_waits = self.is_in_call and not busy and not _bounded
+        self.is_blocked = [_innermost(stack) for stack in stacks.values()] == [_BLOCKING]
         others = {i: stack for i, stack in stacks.items() if i not in own}
         backward = {i for i, stack in others.items() if _BACKWARD in stack[0].file}
         self.may_wait = not _bounded and all(

@@ -123,7 +123,7 @@ class _WaitTimer:
         """What this rank does."""
         if self._activity is None:
             self.update()
-        activity, calls = self._activity, _counts.state()
+        activity, calls = self._activity, _counts.state(self._activity.is_blocked)
         return _Answer(
             self.seconds(),
             activity.surely_waits,

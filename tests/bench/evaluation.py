@@ -304,9 +304,6 @@ def of_rows():
     small = [r["balanced"]["median_s"] * 1e6 for r in of_kinds((16, str(rows.BATCH)))]
     yield f"such rows last {pair(small, 0)} us"
     yield f"on 16 ranks: {pair(over_floor(16, str(rows.BATCH)))} times the floor"
-    yield f"check takes {rows.check_seconds(16) * 1e6:.0f} us of that"
-    without = [rows.over_floor_without_check(r["balanced"]) for r in of_kinds((16, str(rows.BATCH)))]
-    yield f"starts of a plan, they take {pair(without)} times the floor"
     yield f"`sparse_ps` takes {span(over_ours('sparse_ps', 'skewed'))} times as long as `balanced`"
     yield f"contiguous `omni` {span(over_ours('omni, contiguous', 'skewed'))} times"
     yield f"Cyclic `omni` takes {span(over_ours('omni', 512))} times with rows of 512"

@@ -101,6 +101,14 @@ class Calls(unittest.TestCase):
         handle.wait()
         self.assertEqual(self.in_flight(), 0)
 
+    def test_blocked(self):
+        """Calls in flight do not count of a rank that waits in a blocking function."""
+        mpix_sparse.allreduce(numpy.ones(3))
+        handle = mpix_sparse.iallreduce(numpy.ones(3))
+        oldest = [entry[3] for entry in _counts.state(is_blocked=True)]
+        handle.wait()
+        self.assertEqual(set(oldest), {0})
+
     def test_error(self):
         with self.assertRaises(mpix_sparse.Error):
             mpix_sparse.iallreduce(numpy.ones(3 + RANK)).wait()
