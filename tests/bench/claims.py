@@ -283,6 +283,36 @@ def of_narrow_rows():
     yield f"`auto` takes `{ran['ran']}` there, which takes as long" if same else f"2 ranks: {ran['ran']}"
 
 
+def of_rows_computing():
+    """Peers of rows with computing, as measured and with their work hidden."""
+    omni, others, hidden, ran, regret = {}, [], [], set(), {}
+    for case, rate in itertools.product(FULL, rows.CHARGED_RATES):
+        found = found_in(case.name(16, "computing", str(rate)))
+        if found:
+            auto, ours = found.pop("auto"), found.pop("balanced")["median_s"]
+            ratios = {s: (row["median_s"] / ours, compute.overlapped(row) / ours) for s, row in found.items()}
+            regret[case.model, rate] = auto["median_s"] / min(row["median_s"] for row in found.values())
+            ran.add(auto["ran"])
+            omni[case.model, rate] = ratios.pop("omni")
+            others += [time for time, _ in ratios.values()]
+            hidden += [bound for _, bound in ratios.values()]
+    yield f"`auto` runs `{', '.join(sorted(ran))}` in all"
+    slow = [time for (_, rate), (time, _) in omni.items() if rate == 25]
+    bounds = [bound for _, bound in omni.values()]
+    yield f"Cyclic `omni` takes {span(slow)} times as long at 25 Gb/s"
+    fast = [real(omni[model, 100][0]) for model in ("lstm", "nmt")]
+    yield f"and {fast[0]} (lstm) and {fast[1]} times (nmt) at 100"
+    name = "rows-nmt-skewed-full-16-computing-100"
+    work = [1e3 * found_in(name)[scheme]["charged_s"] for scheme in ("omni", "balanced")]
+    yield f"it has {work[0]:.1f} ms of work, `balanced` {work[1]:.1f}"
+    yield f"With its work hidden it would take {span(bounds)} times as long"
+    worst = max(regret, key=regret.get)
+    yield f"`auto` takes {real(regret[worst])} times as long as the fastest there"
+    assert worst == ("nmt", 100)
+    yield f"in rows at 100 Gb/s on one thread, nmt, where it takes {fast[1]} times as long as `balanced`"
+    yield f"All others take {real(min(others))} times and more, and would take {real(min(hidden))} and more"
+
+
 def of_emulation():
     def beside(names, clusters):
         found = [
@@ -362,6 +392,7 @@ PARTS = [
     of_steps,
     of_dense_rows,
     of_narrow_rows,
+    of_rows_computing,
     of_emulation,
     of_training,
     of_broadcasts,
