@@ -21,7 +21,7 @@
 
 enum { REQUESTS_PER_CHANNEL = 2 /* one send and one receive */ };
 
-static const double WINDOW_LATENCIES = 100, MAX_WINDOW_BYTES = 1 << 30;
+static const double WINDOW_LATENCIES = 110, MAX_WINDOW_BYTES = 1 << 30;
 
 enum sar_status sar_exchange_open(const struct sar_comm *comm, struct sar_arena *arena,
                                   struct sar_exchange *x)

@@ -24,7 +24,7 @@ enum { SAR_CHANNEL_CLASSES = 3 };
 enum { SAR_EXCHANGE_THROTTLE = 4, SAR_EXCHANGE_MAX_THROTTLE = 32 };
 
 /** Returns the default of comm->window_bytes: what a link of this latency and of beta seconds a byte moves in
- * 100 latencies. Equal messages that begin together end together, and the link is idle for one latency before
+ * 110 latencies. Equal messages that begin together end together, and the link is idle for one latency before
  * the next ones; so it is for 1 % of the time. */
 uint64_t sar_exchange_window_bytes(double alpha, double beta);
 
