@@ -40,8 +40,11 @@ void sar_speculation_save(const struct sar_active_call *op)
     saved->agreed = op->common.agreed;
 }
 
+/* NULL if there is none, or calls on this communicator cannot speculate. */
 static struct sar_tensor_state *find_tensor(const struct sar_active_call *op)
 {
+    if (op->comm_state->comm.agree == NULL)
+        return NULL;
     return op->plan != NULL ? &op->plan->tensor
                             : sar_comm_state_find_tensor(op->comm_state, op->args->sig.field);
 }
