@@ -9,11 +9,9 @@ from evaluation.compute import SEGMENT, grain_of, overlapped
 from evaluation.figures import (
     bars_of,
     floor_of,
-    latency_of,
     lines_of,
     new_axes,
     number,
-    rate_of,
     rows_of,
     save,
     table,

@@ -49,7 +49,7 @@ class Counts:
 # The positions of the communicator among the arguments of blocking functions, whose calls are complete when
 # they return, and of those that return a request. The C library's functions on one communicator form one
 # sequence of calls. Those of MPI are a sequence for each function, since ranks may be in different ones; so
-# is MPIX_Sparse_comm_set_info.
+# are MPIX_Sparse_comm_set_info, and MPIX_Sparse_plan_start_all, which makes one call of plans or several.
 _SET_INFO = "MPIX_Sparse_comm_set_info"
 _BLOCKING = {
     _SET_INFO: 0,
@@ -94,14 +94,15 @@ _NONBLOCKING = {
 }
 # Functions: one call, and the start of a plan, which ranks do not always compare.
 _CALL, _PLAN = "call", "plan"
-_LIBRARY = "MPIX"  # the kind of all functions of the C library
+_LIBRARY = "MPIX"  # the kind of most functions of the C library
+_START_ALL = "MPIX_Sparse_plan_start_all"
 
 _thread = threading.get_ident
 _Table = dict[int, Counts]  # by handle of a communicator
 
 _tables: dict[str, _Table] = {}  # by kind
 _parts: dict[tuple[int, str], Counts] = {}  # of calls of some ranks, by communicator and name
-_plans: dict[int, Counts] = {}  # by handle of a plan
+_plans: dict[int, tuple[Counts, Counts]] = {}  # of starts alone and with others, by handle of a plan
 _ranks: dict[int, tuple[str, int]] = {}  # name and own rank of a communicator, by its handle
 _made: Counter[str] = Counter()  # number of registered communicators, by label and ranks
 started: dict[int, list[tuple[Counts, int]]] = {}  # calls for take(), by thread; no empty lists
@@ -223,7 +224,7 @@ def _start_plan(function: Callable[..., int]) -> Callable[..., int]:
         counts = _plans.get(plan.value)
         if counts is None:
             return function(plan, *arguments)
-        _give(counts, _PLAN)
+        _give(counts[0], _PLAN)
         return _drop(function(plan, *arguments))
 
     return call
@@ -232,7 +233,7 @@ def _start_plan(function: Callable[..., int]) -> Callable[..., int]:
 def _start_plans(function: Callable[..., int]) -> Callable[..., int]:
     def call(length: Any, plans: Any, *arguments: Any) -> int:
         found = [_plans[plan] for plan in plans if plan in _plans]
-        for counts in found:
+        for _, counts in found:
             _give(counts, _PLAN)
         code = function(length, plans, *arguments)
         for _ in found:
@@ -257,7 +258,8 @@ def _replace_all() -> None:
     _replace("MPI_Irecv", _message, False)
     _replace("MPIX_Sparse_plan_start", _start_plan)
     _replace("MPIX_Sparse_plan_start_coo", _start_plan)
-    _replace("MPIX_Sparse_plan_start_all", _start_plans)
+    _replace(_START_ALL, _start_plans)
+    _tables[_START_ALL] = {}
 
 
 _replace_all()
@@ -298,9 +300,8 @@ def is_registered(comm: Any) -> bool:
 
 def register_plan(plan: Any, comm: Any) -> None:
     """Count calls of a plan with those of its communicator."""
-    counts = _tables[_LIBRARY].get(comm.value)
-    if counts is not None:
-        _plans[plan.value] = counts
+    if comm.value in _tables[_LIBRARY]:
+        _plans[plan.value] = _tables[_LIBRARY][comm.value], _tables[_START_ALL][comm.value]
 
 
 def unregister_plan(plan: Any) -> None:
