@@ -43,6 +43,7 @@ _POLLS = {
     *(("_probe.py", name) for name in ("done", "find_message")),
 }
 
+_THREADING = _escaped(threading.__file__)  # whose innermost functions wait for another thread
 _BACKWARD = os.path.join("torch", "autograd", "")  # whose innermost functions run a backward pass
 
 _THREAD = re.compile("(?:Current thread|Thread) 0x([0-9a-f]+)")
@@ -200,7 +201,7 @@ class Activity:
         is_in_call: a thread runs a function of this package. The package's own threads are idle in their
             outermost function.
         may_wait: the threads of the program wait, or are idle in a backward pass of PyTorch, which waits for
-            calls of DistributedDataParallel.
+            calls of DistributedDataParallel. Beside a thread in a call, others may wait for another thread.
         surely_waits: no thread of the program does anything else than to wait for a call, without a limit.
             Another thread may start a call later.
         is_blocked: the only thread waits in a blocking function, so that nobody tests calls in flight.
@@ -223,8 +224,9 @@ class Activity:
         self.is_blocked = [_innermost(stack) for stack in stacks.values()] == [_BLOCKING]
         others = {i: stack for i, stack in stacks.items() if i not in own}
         backward = {i for i, stack in others.items() if _BACKWARD in stack[0].file}
+        sleeping = {i for i, stack in others.items() if stack[0].file == _THREADING and self.is_in_call}
         self.may_wait = not _bounded and all(
-            i in backward and _is_idle(i) or _waits(stack) for i, stack in others.items()
+            i in backward and _is_idle(i) or i in sleeping or _waits(stack) for i, stack in others.items()
         )
         main = threading.main_thread().ident
         shown = [i for i in sorted(calling, key=lambda i: i != main) if i not in own] or [main]

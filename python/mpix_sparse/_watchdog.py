@@ -11,7 +11,8 @@ not ended what they do, until one of them goes on. Rank 0 aborts all ranks if
 - all ranks wait or have ended, and no call in flight has been started by all of its ranks (_counts.py).
   Ranks have waited for LIMIT_SECONDS if one has ended, for DEADLOCK_SECONDS if not. Two rounds of answers are
   equal, so that all answers hold at one time. If one has ended, another that tests a call again and again,
-  or is idle in a backward pass, waits as well, after POLL_LIMIT_SECONDS.
+  is idle in a backward pass, or has threads that wait for another one, waits as well, after
+  POLL_LIMIT_SECONDS.
 
 A rank that computes, such as one that still writes a file, does not wait, so the job goes on.
 
@@ -70,7 +71,8 @@ class _Answer(NamedTuple):
     Attributes:
         waited: seconds in one call; 0 if it waits in none.
         is_sure: it starts no calls until a call in flight completes.
-        may_wait: it is sure, or the program tests a call again and again, or is idle in a backward pass.
+        may_wait: it is sure, or the program tests a call again and again, is idle in a backward pass, or has
+            other threads that wait for a thread.
         uses_parts: it has communicators of some ranks only.
         completed: number of calls that have completed.
         text: its call, and where that is in the program.
