@@ -25,7 +25,7 @@ NAMES = frozenset(
     "alpha beta calibration check_starts chunk columns cuda_aware cuda_least element explain forward fuse "
     "gamma grain imbalance learn log log_file long model nodes overhead partition preload_limit "
     "preload_min_bytes preload_nonblocking preload_report profile_every progress recompute relay scheme seed "
-    "segment staging stall stream threads throttle trace wire wire_values".split()
+    "segment speculate staging stall stream threads throttle trace wire wire_values".split()
 )
 
 
