@@ -148,7 +148,7 @@ struct sar_agree_msg sar_active_call_agree_msg(const struct sar_active_call *op)
     struct sar_agree_msg msg = sar_agree_msg_make(&op->comm_state->comm, args->sig.field);
     msg.status = (int32_t)args->result.error.status;
     msg.status_value = args->result.error.value;
-    msg.dense_path = dense_path_of(op);
+    msg.dense_path = (uint8_t)dense_path_of(op);
     msg.last_call_ns = op->comm_state->feedback.scheme_ns;
     msg.pre_scheme_ns = op->comm_state->feedback.pre_scheme_ns;
     msg.pull = op->comm_state->feedback.pull;
