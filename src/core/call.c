@@ -89,7 +89,6 @@ static void plan_fallback(struct sar_active_call *op)
 static bool select_scheme(struct sar_active_call *op)
 {
     struct sar_span span = sar_task_span(&op->task, "select");
-    struct sar_speculated sent = { op->common.agreed, op->common.selection.scheme };
     enum sar_status status = sar_active_call_select(op);
     if (status == SAR_OK)
         sar_active_call_log_selection(op);
@@ -98,13 +97,14 @@ static bool select_scheme(struct sar_active_call *op)
         sar_timing_feedback_begin(op);
         save_agreement(op);
         plan_fallback(op);
-        sar_speculation_save(op);
     }
-    if (op->run.early && (status != SAR_OK || !sar_speculation_confirm(op, &sent))) {
+    if (op->run.early && (status != SAR_OK || !sar_speculation_confirm(op))) {
         enum sar_status abandoned = sar_speculation_abandon(op);
         status = status != SAR_OK ? status : abandoned;
     }
-    if (status != SAR_OK)
+    if (status == SAR_OK)
+        sar_speculation_save(op);
+    else
         fail(op, status, true);
     return status == SAR_OK;
 }

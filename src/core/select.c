@@ -140,11 +140,12 @@ static const char *unsupported_reason_of(const struct sar_scheme *scheme, const 
                : why;
 }
 
-/* Returns the seconds of a scheme that pass during the agreement: a latency at most. */
-static double hidden_seconds(const struct sar_agreed *agreed, double predicted, int i)
+/* Returns the predicted seconds of a scheme after the agreement, which hides a latency at most. */
+static double predict_visible(const struct price_inputs *in, int i)
 {
-    return sar_scheme_speculates(sar_schemes[i], agreed) ? fmin(agreed->machine.alpha, HIDDEN_MAX * predicted)
-                                                         : 0;
+    double predicted = predict(in, i), alpha = in->agreed->machine.alpha;
+    bool hides = sar_scheme_speculates(sar_schemes[i], in->agreed);
+    return hides ? predicted - fmin(alpha, HIDDEN_MAX * predicted) : predicted;
 }
 
 static struct sar_price price_of(const struct price_inputs *in, double prior_ratio, int i)
@@ -153,7 +154,7 @@ static struct sar_price price_of(const struct price_inputs *in, double prior_rat
     struct sar_price p = { unsupported_reason_of(scheme, in->agreed, in->forced), INFINITY, 0, INFINITY };
     if (p.unsupported_reason != NULL)
         return p;
-    p.predicted = p.price = predict(in, i) - hidden_seconds(in->agreed, predict(in, i), i);
+    p.predicted = p.price = predict_visible(in, i);
     if (!uses_history(in->config))
         return p;
     p.pre_scheme =

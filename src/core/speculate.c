@@ -22,22 +22,33 @@ static bool is_on_host(const struct sar_call_args *args)
            !sar_call_args_has_packed(args);
 }
 
-void sar_speculation_save(const struct sar_active_call *op)
+/* True if the next call may speculate. Counts down a pause. */
+static bool may_save(const struct sar_active_call *op)
 {
-    const struct sar_scheme *scheme = sar_schemes[op->common.selection.scheme];
     struct sar_speculation *saved = &op->common.tensor->speculation;
-    saved->call = 0;
+    const struct sar_scheme *scheme = sar_schemes[op->common.selection.scheme];
     if (saved->pause > 0) {
         saved->pause--;
-        return;
+        return false;
     }
-    if (!op->common.selection.settled || !is_on_host(op->args) ||
-        !sar_scheme_speculates(scheme, &op->common.agreed))
-        return;
-    saved->call = op->comm_state->epoch;
+    return op->common.selection.settled && is_on_host(op->args) &&
+           sar_scheme_speculates(scheme, &op->common.agreed);
+}
+
+void sar_speculation_save(struct sar_active_call *op)
+{
+    struct sar_speculation *saved = &op->common.tensor->speculation;
+    bool may = may_save(op);
+    if (op->run.speculates) { /* confirmed: the task refers to the numbers that it was begun with */
+        struct sar_agreed begun_with = saved->agreed;
+        saved->agreed = op->common.agreed;
+        op->common.agreed = begun_with;
+    } else if (may) {
+        saved->agreed = op->common.agreed;
+    }
+    saved->call = may ? op->comm_state->epoch : 0;
     saved->scheme = op->common.selection.scheme;
     saved->nnz_max = (size_t)op->common.agreement.global.nnz_max;
-    saved->agreed = op->common.agreed;
 }
 
 /* NULL if there is none, or calls on this communicator cannot speculate. */
@@ -82,16 +93,15 @@ bool sar_speculation_begin(struct sar_active_call *op)
     return true;
 }
 
-bool sar_speculation_confirm(struct sar_active_call *op, const struct sar_speculated *sent)
+bool sar_speculation_confirm(struct sar_active_call *op)
 {
+    struct sar_speculation *saved = &op->common.tensor->speculation;
     if (!sar_agree_early_equal(&op->common.agreement.global)) {
-        op->common.tensor->speculation.pause = PAUSE;
-        op->common.tensor->speculation.call = 0;
+        saved->pause = PAUSE + 1; /* this call counts */
         return false;
     }
-    if (op->common.selection.scheme != sent->scheme)
+    if (op->common.selection.scheme != saved->scheme)
         return false;
-    op->common.agreed = sent->agreed; /* the task refers to these numbers */
     op->task.exchange.send_only = false;
     op->run.early = false;
     SAR_LOG(DEBUG, CORE, "call %u sent its first messages beside its consistency check",

@@ -13,23 +13,17 @@
 
 #include "core/active_call.h"
 
-/** Keeps the decisions of this call for the next one with such a tensor, if that may speculate. Equal on all
- * ranks. Call it after the selection. */
-void sar_speculation_save(const struct sar_active_call *op);
+/** Keeps the decisions of this call for the next one with such a tensor, if that may speculate; a call whose
+ * messages are confirmed goes on by those of the call before. Equal on all ranks. */
+void sar_speculation_save(struct sar_active_call *op);
 
 /** Sends the first messages of a call before its check. Returns false if the call has to wait for that; then
  * nothing was sent. Local. */
 bool sar_speculation_begin(struct sar_active_call *op);
 
-/** Decisions by which a call has sent its first messages. */
-struct sar_speculated {
-    struct sar_agreed agreed;
-    int scheme;
-};
-
 /** After the selection: returns true if all ranks have sent their first messages by decisions that still
- * hold. Then the call goes on by these. Equal on all ranks. */
-bool sar_speculation_confirm(struct sar_active_call *op, const struct sar_speculated *sent);
+ * hold. Equal on all ranks. */
+bool sar_speculation_confirm(struct sar_active_call *op);
 
 /** Discards the first messages of all ranks, after an agreement that does not confirm them. The task is as
  * before sar_speculation_begin. */

@@ -21,6 +21,7 @@ struct sar_stage {
     enum sar_status (*on_arrival)(struct sar_task *task);
 };
 
+/** Most stages_to_push of a scheme: the first phase of a call that starts its scheme again. */
 enum { SAR_PUSH_STAGES_MAX = 3 };
 
 /** Vtable of an algorithm. */
