@@ -272,13 +272,19 @@ class _Watchdog:
         library.MPI_Comm_free(ctypes.byref(self._comm))
 
     def _wait_for_all(self) -> None:
+        """Wait for a barrier. Rank 0 comes to it when all have told that they end: it asks none of them any
+        more, and its last questions are there when the others leave."""
         request, flag, tests = _mpi.constant("REQUEST_NULL"), ctypes.c_int(), 0
-        _mpi.check(library.MPI_Ibarrier(self._comm, ctypes.byref(request)))
+        is_in_barrier = False
         while not flag.value:
             self._step()
+            if not is_in_barrier and (self._rank != 0 or len(self._ended) == self._size):
+                _mpi.check(library.MPI_Ibarrier(self._comm, ctypes.byref(request)))
+                is_in_barrier = True
             time.sleep(min(1e-4 * tests, ACTIVE_SECONDS / 2))
             tests += 1
-            _mpi.check(library.MPI_Test(ctypes.byref(request), ctypes.byref(flag), _mpi.STATUS_IGNORE))
+            if is_in_barrier:
+                _mpi.check(library.MPI_Test(ctypes.byref(request), ctypes.byref(flag), _mpi.STATUS_IGNORE))
         self._step()  # receives a question that this rank's message has crossed
 
 
