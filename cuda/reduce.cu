@@ -90,7 +90,7 @@ template <class Index> struct reduction_kernels {
         if (!desc->absent_is_zero)
             return SAR_OK;
         return for_each(values,
-                        sar_apply_zero_functor{ accumulator_ops, desc->row_len, n,
+                        sar_apply_zero_functor{ accumulator_ops, 0, desc->row_len, n,
                                                 contributors.as<uint32_t>(), accumulators },
                         stream);
     }

@@ -166,13 +166,13 @@ template <class Index> struct sar_reduce_values_functor {
 /** Applies a zero to accumulator i if some vector has no element there. Host twin: vector/accumulator.c. */
 struct sar_apply_zero_functor {
     sar_value_ops ops; /* of accumulators */
+    uint64_t zero; /* 0: of a constant, nvcc makes min.f32, which prefers -0 where a comparison does not */
     size_t row_len, n; /* n: vectors */
     const uint32_t *contributors;
     void *accumulators;
 
     SAR_HOST_DEVICE void operator()(size_t i) const
     {
-        uint64_t zero = 0;
         if (contributors[row_len == 1 ? i : sar_divide(i, row_len)] != n)
             ops.apply(accumulators, i, &zero, 0);
     }

@@ -2,6 +2,7 @@
 /* Tests the kernels of cuda/reduce.cu and cuda/coalesce.cu on CPU threads against the host's code. For every
  * type and op, the results must have the same elements and bits, even if sums are inexact. */
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -84,10 +85,41 @@ std::vector<uint64_t> sorted(const std::vector<uint64_t> &at)
     return std::vector<uint64_t>(set.begin(), set.end());
 }
 
+/* A value as a double; not of types whose values are compared as bits. */
+double number_of(sar_dtype dtype, const unsigned char *value)
+{
+    double number = 0;
+    float narrow = 0;
+    uint16_t half = 0;
+    std::memcpy(&narrow, value, dtype == SAR_FLOAT ? sizeof narrow : 0);
+    std::memcpy(&half, value, dtype == SAR_BF16 || dtype == SAR_FP16 ? sizeof half : 0);
+    switch (dtype) {
+    case SAR_FLOAT: return narrow;
+    case SAR_DOUBLE: std::memcpy(&number, value, sizeof number); return number;
+    case SAR_BF16: return SAR_HALF_TO_FLOAT(bf16, half);
+    case SAR_FP16: return SAR_HALF_TO_FLOAT(fp16, half);
+    default: return 0;
+    }
+}
+
+/* The bits of a NaN that an addition or product makes depend on the processor. */
+bool same_values(const sar_vec_desc &desc, const void *a, const void *b, size_t values)
+{
+    size_t size = desc.kernels->size;
+    for (size_t i = 0; i < values; i++) {
+        const unsigned char *x = (const unsigned char *)a + i * size,
+                            *y = (const unsigned char *)b + i * size;
+        bool both_nan = std::isnan(number_of(desc.dtype, x)) && std::isnan(number_of(desc.dtype, y));
+        if (!both_nan && std::memcmp(x, y, size) != 0)
+            return false;
+    }
+    return true;
+}
+
 bool same_vec(const sar_vec_desc &desc, const sar_spvec &a, const sar_spvec &b)
 {
     return a.nnz == b.nnz && (a.nnz == 0 || (std::memcmp(a.index, b.index, a.nnz * desc.index_size) == 0 &&
-                                             std::memcmp(a.value, b.value, a.nnz * desc.element_size) == 0));
+                                             same_values(desc, a.value, b.value, a.nnz * desc.row_len)));
 }
 
 bool reduces(const sar_vec_desc &desc, size_t nnz, size_t n)
