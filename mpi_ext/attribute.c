@@ -20,6 +20,7 @@
 #include "base/parallel.h"
 #include "base/trace.h"
 #include "device/pinned_ring.h"
+#include "mpi_ext/callback_thread.h"
 #include "mpi_ext/launcher.h"
 #include "mpi_ext/lifecycle.h"
 #include "mpi_ext/error.h"
@@ -64,6 +65,7 @@ static void unlink_owner(struct owner *owner)
 static void cleanup_library(void)
 {
     sar_progress_thread_stop();
+    sar_callback_threads_stop();
     sar_parallel_close();
     sar_pinned_ring_cleanup();
     sar_host_copy_cleanup();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* MPIX_Sparse_allreduce_enqueue queues three operations on the stream: read the vector to the host, run the
- * call, write the result to the device. The call runs in the thread in which CUDA calls host functions;
- * that thread may call MPI but no CUDA function.
+ * call, write the result to the device. CUDA's callback waits while a thread of the library makes the
+ * call (callback_thread.h), which calls no CUDA function itself.
  *
  * The number of elements is unknown when the operations are queued. So native vectors are packed: a kernel
  * writes the elements it finds into the host copy, or the dense vector if that is smaller; the call writes
@@ -16,6 +16,7 @@
 #include "mpi_ext/allreduce.h"
 #include "mpi_ext/arguments.h"
 #include "mpi_ext/attribute.h"
+#include "mpi_ext/callback_thread.h"
 #include "mpi_ext/error.h"
 #include "mpi_ext/user_buffers.h"
 #include "core/fallback.h"
@@ -49,7 +50,7 @@ static void warn(int code)
 }
 
 /* If the call fails, poison the result so that it cannot be mistaken for valid data. */
-static void run_in_stream(void *argument)
+static void run_call(void *argument)
 {
     struct enqueued *e = argument;
     const struct sar_host_copy *result = &e->args.device.copy[1];
@@ -62,6 +63,11 @@ static void run_in_stream(void *argument)
         return;
     *e->packed[1].nnz = SAR_PACKED_VEC_DENSE;
     memset(result->host, 0xff, result->bytes);
+}
+
+static void run_in_stream(void *argument)
+{
+    sar_callback_thread_run(run_call, argument);
 }
 
 static void free_enqueued(struct enqueued *e)
@@ -173,7 +179,7 @@ static bool queue_all(struct enqueued *e, struct sar_error *error)
     return true;
 }
 
-/* CUDA's thread calls MPI, which needs MPI_THREAD_MULTIPLE. */
+/* Another thread calls MPI, which needs MPI_THREAD_MULTIPLE. */
 static void check_stream(struct sar_call_args *call)
 {
     int level = MPI_THREAD_SINGLE;

@@ -3,19 +3,25 @@
 
 #include "aware_mpi.h"
 
+#include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <mpi.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
+
 bool aware_claimed = true;
 long aware_messages, aware_bytes;
 const void *(*aware_corrupt)(const void *piece, int *bytes, bool from_device);
 
-/* Host address of device memory. */
+/* Host address of device memory. Asks CUDA about the address, as a CUDA-aware MPI does. */
 static void *reach(const void *address)
 {
+    struct cudaPointerAttributes attributes;
+    cudaError_t asked = cudaPointerGetAttributes(&attributes, address);
+    check(asked == cudaSuccess, "expected CUDA to describe a buffer, found error %d", (int)asked);
     void *(*find)(const void *) = (void *(*)(const void *))dlsym(RTLD_DEFAULT, "fake_cuda_reach");
     return find == NULL ? (void *)(uintptr_t)address : find(address);
 }
