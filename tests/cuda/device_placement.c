@@ -101,7 +101,7 @@ static void drop(struct elements *e)
     require(cudaFree(e->values_there));
 }
 
-/* Compare with the same call on the host. */
+/* Compare with the same call on the host. The result is where the call's arrays are, on host or device. */
 static void expect_like_host(const struct elements *e, MPIX_Sparse_result found)
 {
     MPIX_Sparse_result host = MPIX_SPARSE_RESULT_NULL;
@@ -117,8 +117,8 @@ static void expect_like_host(const struct elements *e, MPIX_Sparse_result found)
                   "MPIX_Sparse_result_get");
     check(nnz == nnz_found && nnz <= NNZ * 8, "expected %lld elements, found %lld", (long long)nnz,
           (long long)nnz_found);
-    to_host(indices, index_found, (size_t)nnz * sizeof *indices);
-    to_host(values, value_found, (size_t)nnz * sizeof *values);
+    require(cudaMemcpy(indices, index_found, (size_t)nnz * sizeof *indices, cudaMemcpyDefault));
+    require(cudaMemcpy(values, value_found, (size_t)nnz * sizeof *values, cudaMemcpyDefault));
     check(memcmp(indices, index, (size_t)nnz * sizeof *indices) == 0, "expected the host's indices");
     check(memcmp(values, value, (size_t)nnz * sizeof *values) == 0, "expected the host's values");
     check_success(MPIX_Sparse_result_free(&host), "MPIX_Sparse_result_free");

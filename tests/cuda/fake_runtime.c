@@ -176,9 +176,11 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_stride, const void *from, size
 /* Copy in the default stream. */
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
 {
-    (void)kind;
     if (fake_cuda_refuses())
         return cudaErrorUnknown;
+    if ((kind == cudaMemcpyDeviceToHost && fake_cuda_reach(from) == from) ||
+        (kind == cudaMemcpyHostToDevice && fake_cuda_reach(to) == to))
+        return cudaErrorInvalidValue;
     fake_cuda_count_wait(true);
     queue_copy(NULL, (struct copy){ .to = to, .from = from, .bytes = bytes });
     fake_cuda_drain(NULL, fake_cuda_mark(NULL));
