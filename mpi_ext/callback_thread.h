@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Threads in which CUDA's callbacks make their calls. Functions of the host that CUDA calls
- * (cudaLaunchHostFunc) may not call CUDA, but an MPI that takes device memory asks CUDA about every buffer. */
+ * (cudaLaunchHostFunc) may not call CUDA, but an MPI that takes device memory asks CUDA about its buffers. */
 
 #ifndef SAR_MPI_EXT_CALLBACK_THREAD_H
 #define SAR_MPI_EXT_CALLBACK_THREAD_H
