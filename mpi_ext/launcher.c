@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Launchers tell their processes how many there are by variables of their own. SLURM_NTASKS is no evidence: a
- * batch script has it too. */
+ * batch script has it too.
+ *
+ * An MPI exports symbols that its mpi.h uses. Where those of another MPI are in the process, its calls of MPI may
+ * crash, without a word from either. */
 
 #include "mpi_ext/launcher.h"
 
+#include <dlfcn.h>
 #include <mpi.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -14,11 +18,23 @@
 
 #ifdef OPEN_MPI
 static const char mpi_name[] = "Open MPI", own_variable[] = "OMPI_COMM_WORLD_SIZE";
+static const char other_name[] = "MPICH", other_symbol[] = "MPIR_Dup_fn";
 #elif defined(MPICH_VERSION)
 static const char mpi_name[] = "MPICH", own_variable[] = "PMI_SIZE";
+static const char other_name[] = "Open MPI", other_symbol[] = "ompi_mpi_comm_world";
 #else
 static const char mpi_name[] = "the MPI that this library was built for", own_variable[] = "PMI_SIZE";
+static const char other_name[] = "Open MPI", other_symbol[] = "ompi_mpi_comm_world";
 #endif
+
+__attribute__((constructor)) static void warn_of_other_mpi(void)
+{
+    if (dlsym(RTLD_DEFAULT, other_symbol) != NULL)
+        SAR_LOG(WARN, MPI,
+                "this library was built for %s, but the program has loaded %s too: its calls of MPI may crash; "
+                "build the library with the mpicc of the program",
+                mpi_name, other_name);
+}
 
 static long processes_by(const char *variable)
 {
