@@ -238,19 +238,20 @@ static void add(struct sar_stats_row **rows, struct sar_stats_call note)
     sar_stats_add(rows, &note);
 }
 
+/* The first call that MPI runs, of 2 ms, does not count. */
 static void test_report(void **state)
 {
     static const char *const blocking[COLUMNS] = { "blocking", "4",      "12345",    "double",
                                                    "sum",      "4",      "2",        "1",
                                                    "0.2000",   "ring",   "700.0",    "50.0",
-                                                   "1000.0",   "3000.0", "0.004000", "0.004000" };
+                                                   "1000.0",   "4000.0", "0.006000", "0.006000" };
     static const char *const passing[COLUMNS] = { "nonblocking", "4", "12345", "double", "prod", "1",
                                                   "1",           "0", "-",     "-",      "-",    "-",
                                                   "-",           "-", "-",     "-" };
     static const char *const totals[] = { "#",        "other",    "calls:",   "5",        "#",
                                           "blocking", "calls",    "took",     "0.008000", "s,",
-                                          "probes",   "0.000050", "s;",       "gained",   "0.004000",
-                                          "s,",       "missed",   "0.004000", "s" };
+                                          "probes",   "0.000050", "s;",       "gained",   "0.006000",
+                                          "s,",       "missed",   "0.006000", "s" };
     struct sar_stats_row *rows = NULL;
     struct reader r;
     (void)state;
