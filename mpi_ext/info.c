@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/nearest.h"
 #include "core/comm_state.h"
 
 static const char prefix[] = "mpix_sparse_";
@@ -38,6 +39,17 @@ static bool is_known(const char *key)
     return strcmp(key, stream_key) == 0;
 }
 
+static void warn_unknown(const char *key)
+{
+    char known[MPI_MAX_INFO_KEY + 1] = "";
+    size_t letters = sizeof prefix - 1;
+    const char *nearest = sar_nearest_setting(key + letters, strlen(key) - letters);
+    if (nearest != NULL)
+        sar_config_spell(nearest, SAR_SOURCE_PLAN_INFO, known, sizeof known);
+    SAR_LOG(WARN, MPI, "hint %s is not a setting of this library%s%s", key,
+            nearest == NULL ? "" : "; did you mean ", known);
+}
+
 void sar_info_warn_unknown(MPI_Info info)
 {
     char key[MPI_MAX_INFO_KEY + 1];
@@ -47,7 +59,7 @@ void sar_info_warn_unknown(MPI_Info info)
     for (int i = 0; i < keys; i++)
         if (PMPI_Info_get_nthkey(info, i, key) == MPI_SUCCESS &&
             strncmp(key, prefix, sizeof prefix - 1) == 0 && !is_known(key))
-            SAR_LOG(WARN, MPI, "hint %s is not a setting of this library", key);
+            warn_unknown(key);
 }
 
 /* The stream is not a setting: settings are equal on all ranks, but an address is valid on one rank only. */

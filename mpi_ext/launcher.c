@@ -2,8 +2,8 @@
 /* Launchers tell their processes how many there are by variables of their own. SLURM_NTASKS is no evidence: a
  * batch script has it too.
  *
- * An MPI exports symbols that its mpi.h uses. Where those of another MPI are in the process, its calls of MPI may
- * crash, without a word from either. */
+ * An MPI exports symbols that its mpi.h uses. Where those of another MPI are in the process, its calls of MPI
+ * may crash, without a word from either. */
 
 #include "mpi_ext/launcher.h"
 
@@ -30,10 +30,11 @@ static const char other_name[] = "Open MPI", other_symbol[] = "ompi_mpi_comm_wor
 __attribute__((constructor)) static void warn_of_other_mpi(void)
 {
     if (dlsym(RTLD_DEFAULT, other_symbol) != NULL)
-        SAR_LOG(WARN, MPI,
-                "this library was built for %s, but the program has loaded %s too: its calls of MPI may crash; "
-                "build the library with the mpicc of the program",
-                mpi_name, other_name);
+        SAR_LOG(
+            WARN, MPI,
+            "this library was built for %s, but the program has loaded %s too: its calls of MPI may crash; "
+            "build the library with the mpicc of the program",
+            mpi_name, other_name);
 }
 
 static long processes_by(const char *variable)

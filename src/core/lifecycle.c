@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/nearest.h"
 #include "base/trace.h"
 #include "comm/shm/shm.h"
 #include "comm/calibration.h"
@@ -51,8 +52,12 @@ static void warn_unknown(void)
     const char *name;
     if (atomic_flag_test_and_set(&warned))
         return;
-    while ((name = sar_config_unknown(environ, &at, &length)) != NULL)
-        SAR_LOG(WARN, BASE, "%.*s is set but is not a setting of this library", (int)length, name);
+    while ((name = sar_config_unknown(environ, &at, &length)) != NULL) {
+        size_t prefix = strlen(SAR_ENV_PREFIX);
+        const char *nearest = sar_nearest_setting(name + prefix, length - prefix);
+        SAR_LOG(WARN, BASE, "%.*s is set but is not a setting of this library%s%s", (int)length, name,
+                nearest == NULL ? "" : "; did you mean " SAR_ENV_PREFIX, nearest == NULL ? "" : nearest);
+    }
 }
 
 static uint32_t random_seed(void)

@@ -202,7 +202,8 @@ static void try_misspelt(bool plan, const char *key, bool warned)
     rewind(log);
     text[fread(text, 1, sizeof text - 1, log)] = '\0';
     fclose(log);
-    snprintf(expected, sizeof expected, "hint %s is not a setting of this library", key);
+    snprintf(expected, sizeof expected,
+             "hint %s is not a setting of this library; did you mean mpix_sparse_scheme\n", key);
     check((strstr(text, expected) != NULL) == (warned && rank == 0), "the log has '%s'", text);
     MPI_Comm_free(&comm);
 }

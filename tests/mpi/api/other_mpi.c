@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests the warning that two MPI libraries are in the process. This program exports a symbol of the other one. */
+/* Tests the warning that two MPI libraries are in the process. This program exports a symbol of the other. */
 
 #include <mpix_sparse.h>
 #include <stdio.h>
