@@ -12,7 +12,7 @@ import functools
 import hashlib
 import threading
 from collections import Counter
-from typing import Any, Callable, Iterator, Sequence
+from typing import Any, Callable, Dict, Iterator, Sequence
 
 from . import _mpi
 from ._library import library
@@ -98,12 +98,30 @@ _LIBRARY = "MPIX"  # the kind of most functions of the C library
 _START_ALL = "MPIX_Sparse_plan_start_all"
 
 _thread = threading.get_ident
+_NO_LOCK = contextlib.nullcontext()
+
+
+class _Locks(Dict[int, Any]):
+    """Locks by handle of a communicator, made when they are first asked for."""
+
+    def __missing__(self, handle: int) -> Any:
+        return self.setdefault(handle, threading.RLock())
+
+
+class _NoLocks(_Locks):
+    """For calls of MPI, which takes care of its threads."""
+
+    def __missing__(self, handle: int) -> Any:
+        return _NO_LOCK
+
+
 _Table = dict[int, Counts]  # by handle of a communicator
 
 _tables: dict[str, _Table] = {}  # by kind
 _parts: dict[tuple[int, str], Counts] = {}  # of calls of some ranks, by communicator and name
 _plans: dict[int, tuple[Counts, Counts]] = {}  # of starts alone and with others, by handle of a plan
 _ranks: dict[int, tuple[str, int]] = {}  # name and own rank of a communicator, by its handle
+_locks, _no_locks = _Locks(), _NoLocks()  # the C library takes one call at a time on a communicator
 _made: Counter[str] = Counter()  # number of registered communicators, by label and ranks
 started: dict[int, list[tuple[Counts, int]]] = {}  # calls for take(), by thread; no empty lists
 
@@ -143,30 +161,38 @@ def _drop(code: int) -> int:
     return code
 
 
-def _blocking(function: Callable[..., int], position: int, table: _Table) -> Callable[..., int]:
+def _blocking(
+    function: Callable[..., int], position: int, table: _Table, locks: _Locks
+) -> Callable[..., int]:
     find = table.get
 
     def blocking_call(*arguments: Any) -> int:
-        counts = find(arguments[position].value)
-        if counts is None:
-            return function(*arguments)
-        counts.started = counts.blocking = counts.started + 1
-        code = function(*arguments)
-        counts.blocking = 0
-        return code
+        handle = arguments[position].value
+        with locks[handle]:
+            counts = find(handle)
+            if counts is None:
+                return function(*arguments)
+            counts.started = counts.blocking = counts.started + 1
+            code = function(*arguments)
+            counts.blocking = 0
+            return code
 
     return blocking_call
 
 
-def _nonblocking(function: Callable[..., int], position: int, table: _Table) -> Callable[..., int]:
+def _nonblocking(
+    function: Callable[..., int], position: int, table: _Table, locks: _Locks
+) -> Callable[..., int]:
     find = table.get
 
     def call(*arguments: Any) -> int:
-        counts = find(arguments[position].value)
-        if counts is None:
-            return function(*arguments)
-        _give(counts)
-        return _drop(function(*arguments))
+        handle = arguments[position].value
+        with locks[handle]:
+            counts = find(handle)
+            if counts is None:
+                return function(*arguments)
+            _give(counts)
+            return _drop(function(*arguments))
 
     return call
 
@@ -252,8 +278,9 @@ def _replace(name: str, made: Callable[..., Callable[..., int]], *how: Any) -> N
 def _replace_all() -> None:
     for positions, made in ((_BLOCKING, _blocking), (_NONBLOCKING, _nonblocking)):
         for name, position in positions.items():
-            kind = _LIBRARY if name.startswith(_LIBRARY) and name != _SET_INFO else name
-            _replace(name, made, position, _tables.setdefault(kind, {}))
+            is_ours = name.startswith(_LIBRARY)
+            table = _tables.setdefault(_LIBRARY if is_ours and name != _SET_INFO else name, {})
+            _replace(name, made, position, table, _locks if is_ours else _no_locks)
     _replace("MPI_Isend", _message, True)
     _replace("MPI_Irecv", _message, False)
     _replace("MPIX_Sparse_plan_start", _start_plan)
@@ -291,6 +318,11 @@ def unregister(comm: Any) -> None:
         table.pop(comm.value, None)
     for key in [key for key in _parts if key[0] == comm.value]:
         del _parts[key]
+
+
+def one_thread(comm: Any) -> Any:
+    """A block in which no other thread calls the C library on a communicator."""
+    return _locks[comm.value]
 
 
 def is_registered(comm: Any) -> bool:

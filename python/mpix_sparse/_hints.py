@@ -126,6 +126,13 @@ def check_arguments(comm: Any) -> None:
     Args:
         comm: a handle.
     """
+    if not _is_marked(comm):
+        with _counts.one_thread(comm):
+            _prepare(comm)
+
+
+def _prepare(comm: Any) -> None:
+    """Do what check_arguments() does, unless another thread has done it."""
     inter = ctypes.c_int()
     if _is_marked(comm):
         return

@@ -142,6 +142,13 @@ def _reap() -> None:
             _abandoned.discard(pending)
 
 
+def finish_abandoned(pending: PendingCall | None) -> None:
+    """Wait for a call, if there is one and its handle was deleted before it was complete."""
+    if pending in _abandoned:
+        pending.wait()
+        _reap()
+
+
 def is_idle() -> bool:
     """True if no call is known to be in flight. Makes no progress."""
     return not _pending_calls

@@ -10,7 +10,7 @@ import ctypes
 from typing import Any, Mapping, Sequence
 
 from . import _coo, _counts, _dense, _hints, _mpi, _refusal, _types
-from ._pending import PendingCall, Handle
+from ._pending import PendingCall, Handle, finish_abandoned
 from ._library import library
 
 
@@ -19,13 +19,22 @@ class _Plan:
 
     def __init__(self) -> None:
         self.handle = ctypes.c_void_p()
+        self._last: PendingCall | None = None  # the last call
+
+    def _note(self, pending: PendingCall) -> PendingCall:
+        """Remember a new call. The last one is waited for if nobody else can."""
+        finish_abandoned(self._last)
+        self._last = pending
+        return pending
 
     def free(self) -> None:
-        """Free the plan now instead of when the object is deleted. Not collective.
+        """Free the plan now instead of when the object is deleted. Not collective, unless the handle of the
+        last call was dropped: then this waits for that call.
 
         Raises:
             Error: a call of the plan is not complete.
         """
+        finish_abandoned(self._last)
         plan = ctypes.c_void_p(self.handle.value)
         _mpi.check(library.MPIX_Sparse_plan_free(ctypes.byref(self.handle)))
         _counts.unregister_plan(plan)
@@ -76,7 +85,7 @@ class Plan(_Plan):
     def pending(self) -> PendingCall:
         """A new call of the plan, not started."""
         self._call.copy_again()
-        return PendingCall(self, self._call.finish)
+        return self._note(PendingCall(self, self._call.finish))
 
     def start(self) -> Handle:
         """Start a call. Collective; one call at a time. The handle's wait() returns what allreduce() returns.
@@ -174,7 +183,7 @@ class CooPlan(_Plan):
 
     def _begin(self, elements: _coo.Elements, result: _coo.Result) -> Handle:
         elements.problem = elements.problem or self._find_problem(elements)
-        pending = PendingCall((self, elements, result), lambda: result, elements.problem)
+        pending = self._note(PendingCall((self, elements, result), lambda: result, elements.problem))
         outputs = ctypes.byref(result.handle), ctypes.byref(pending.request)
         return pending.begin(library.MPIX_Sparse_plan_start_coo(self.handle, *elements.pointers, *outputs))
 

@@ -4,6 +4,7 @@ scipy.sparse."""
 
 import functools
 import math
+import threading
 import unittest
 
 import numpy
@@ -194,6 +195,24 @@ class Dense(unittest.TestCase):
         for error, sentence, call in wrong:
             with self.subTest(sentence), self.assertRaisesRegex(error, sentence):
                 call()
+
+    def test_threads(self):
+        """Calls of several threads are made one after the other, the first ones too."""
+        self.right = []
+        for count in 50, 20000:
+            threads = [threading.Thread(target=self.call, args=(count,)) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(self.right.count(count), 4)
+
+    def call(self, count):
+        wanted = numpy.full(count, SIZE)
+        found = [mpix_sparse.allreduce(numpy.ones(count)) for _ in range(50)]
+        found += [mpix_sparse.iallreduce(numpy.ones(count)).wait() for _ in range(50)]
+        if all((one == wanted).all() for one in found):
+            self.right.append(count)
 
 
 if __name__ == "__main__":

@@ -68,12 +68,12 @@ class Mismatches(unittest.TestCase):
     def test_ops(self):
         for count in COUNTS:
             for pair in (("sum", "max"), ("prod", "min")):
-                text = r"op differs between ranks: MPI_.* on rank . and MPI_.* on rank"
+                text = "op differs between ranks: [a-z]+ on rank . and [a-z]+ on rank"
                 for call in CALLS:
                     self.refused(text, lambda call=call, pair=pair: call(ones(count), pair[ODD]))
 
     def test_functions(self):
-        text = r"ranks call different functions: MPIX_Sparse_.* on rank . and MPIX_Sparse_.* on rank"
+        text = r"ranks call different functions: .*allreduce.* on rank . and .* on rank"
         for count in COUNTS:
             for call in CALLS:
                 self.refused(text, lambda call=call: coo(count) if ODD else call(ones(count)))

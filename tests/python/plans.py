@@ -3,6 +3,7 @@
 
 import gc
 import unittest
+import warnings
 
 import numpy
 from common import draw, main, whole
@@ -26,6 +27,23 @@ class Plans(unittest.TestCase):
             self.assertEqual(mpix_sparse.report().scheme, "balanced")
         with self.assertRaisesRegex(mpix_sparse.Error, "plan is null"):
             plan.start()
+
+    def test_dropped_handle(self):
+        """The next start, or free(), waits for a call that nobody else can wait for."""
+        source = whole(COUNT, 0.01, "float64", RANK)
+        plan, coo = mpix_sparse.Plan(source), mpix_sparse.CooPlan(1000, "float32")
+        one = numpy.ones(1, "float32")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            for _ in range(3):
+                plan.start()
+                coo.start([RANK], one)
+                mpix_sparse.plan_start_all([plan])
+            total = sum(whole(COUNT, 0.01, "float64", rank) for rank in range(SIZE))
+            numpy.testing.assert_array_equal(plan.start().wait(), total)
+            self.assertEqual(coo.start([RANK], one).wait().nnz, SIZE)
+            plan.start()
+            plan.free()
 
     def test_start_all(self):
         layers = [numpy.empty(1000 + 37 * i, "float32") for i in range(12)]
