@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/log.h"
 #include "base/nearest.h"
@@ -58,7 +59,7 @@ void sar_info_warn_unknown(MPI_Info info)
         PMPI_Info_get_nkeys(info, &keys);
     for (int i = 0; i < keys; i++)
         if (PMPI_Info_get_nthkey(info, i, key) == MPI_SUCCESS &&
-            strncmp(key, prefix, sizeof prefix - 1) == 0 && !is_known(key))
+            strncasecmp(key, prefix, sizeof prefix - 1) == 0 && !is_known(key))
             warn_unknown(key);
 }
 

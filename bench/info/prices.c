@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "bench/info/info.h"
 #include "bench/lib/schema.h"
@@ -124,10 +125,13 @@ static void print_head(const struct info_options *options, const struct sar_agre
     printf("alpha %.3g s a message, overhead %.3g s a further one, beta %.3g s/B (%.3g Gb/s)\n", m->alpha,
            m->overhead, m->beta, 8e-9 / m->beta);
     printf("# gamma %.3g s an element reduced, memory %.3g s/B\n", m->gamma, m->memory);
-    printf("# %d thread%s a rank, which %s %.3g of the time of one\n", threads, threads == 1 ? "" : "s",
-           threads == 1 ? "takes" : "take", m->thread_ratio);
+    printf("# %d thread%s a rank: work takes %.3g times as long as with one\n", threads,
+           threads == 1 ? "" : "s", m->thread_ratio);
     printf("# dense as a tree of messages and a ring of bytes: %.3g s, %.3g s/B\n", m->dense_alpha,
            m->dense_beta);
+    if (a->topo.node_ranks > 1 && a->call.dense_face)
+        printf("# within a node MPI_Allreduce often takes several times its price: measure with "
+               "mpix_sparse_perf -i dense\n");
     printf("# bytes are those that a rank sends, or receives, whichever is more\n");
     printf("%-22s %14s %16s %9s", "# scheme", "time(us)", "bytes", "vs-dense");
     if (options->row_len > 1)
@@ -173,6 +177,17 @@ static void find_slices(struct price *p, const struct sar_scheme *scheme, const 
     p->pull_bytes = slices.pull_bytes;
 }
 
+/* True if no scheme that can run has a lower price than scheme i, or if i was not chosen by its price. */
+static bool is_cheapest(const struct sar_selection *s, int i)
+{
+    if (strcmp(s->reason, "cheapest") != 0)
+        return true;
+    for (int j = 0; sar_schemes[j] != NULL; j++)
+        if (s->prices[j].unsupported_reason == NULL && s->prices[j].predicted < s->prices[i].predicted)
+            return false;
+    return true;
+}
+
 static struct price price_of(const struct sar_selection *s, const struct sar_agreed *a, enum sar_model model,
                              int i)
 {
@@ -200,7 +215,7 @@ static struct price price_of(const struct sar_selection *s, const struct sar_agr
                        .pull_bytes = NAN,
                        .runs = i == s->scheme };
     if (p.runs || i == s->choice)
-        p.why = p.runs ? s->reason : "cheapest";
+        p.why = !p.runs ? "cheapest" : is_cheapest(s, i) ? s->reason : "runs: others gain too little";
     if (p.unsupported_reason == NULL && isinf(s->prices[i].predicted))
         p.unsupported_reason = "the paper has no equation for it";
     if (p.unsupported_reason != NULL)

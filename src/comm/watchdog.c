@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 
@@ -88,7 +89,7 @@ static int next_listed(const struct selection *selection, int from)
 
 static bool same_host(const struct sar_rank_names *rank_names, int a, int b)
 {
-    return rank_names->host == NULL || strcmp(rank_names->host[a], rank_names->host[b]) == 0;
+    return rank_names->place == NULL || strcmp(rank_names->place[a].host, rank_names->place[b].host) == 0;
 }
 
 /* The end of the range that begins with `first`: selected ranks on one host with consecutive world ranks. */
@@ -112,8 +113,8 @@ static void print_range(char entry[ENTRY_CHARS], const struct sar_rank_names *ra
     const char *separator = end ? "" : host_ends ? "; " : ", ";
     if (last > first)
         snprintf(until, sizeof until, " to %d", rank_names->world_rank[last]);
-    if (rank_names->host != NULL && host_ends)
-        snprintf(host, sizeof host, " on %s", rank_names->host[first]);
+    if (rank_names->place != NULL && host_ends)
+        snprintf(host, sizeof host, " on %s", rank_names->place[first].host);
     snprintf(entry, ENTRY_CHARS, "%d%s%s%s", rank_names->world_rank[first], until, host, separator);
 }
 
@@ -124,7 +125,7 @@ void sar_rank_names_format(char *text, size_t capacity, const struct sar_rank_na
     struct selection selection = { rank_names, selected, arg };
     char entry[ENTRY_CHARS];
     size_t used = 0;
-    int first = next_listed(&selection, 0);
+    int first = next_listed(&selection, 0), only = first;
     bool one = next_listed(&selection, first + 1) >= rank_names->ranks;
     text[0] = '\0';
     if (first < rank_names->ranks)
@@ -138,6 +139,8 @@ void sar_rank_names_format(char *text, size_t capacity, const struct sar_rank_na
         if (!fits)
             return;
     }
+    if (one && only < rank_names->ranks && rank_names->place != NULL)
+        snprintf(text + used, capacity - used, " (process %d)", (int)rank_names->place[only].process);
 }
 
 struct sar_watchdog *sar_watchdog_create(int ranks)
@@ -148,10 +151,10 @@ struct sar_watchdog *sar_watchdog_create(int ranks)
         return NULL;
     watchdog->rank_names.ranks = ranks;
     watchdog->rank_names.world_rank = calloc(n, sizeof *watchdog->rank_names.world_rank);
-    watchdog->rank_names.host = calloc(n, sizeof *watchdog->rank_names.host);
+    watchdog->rank_names.place = calloc(n, sizeof *watchdog->rank_names.place);
     watchdog->last_heartbeat = calloc(2 * n, sizeof *watchdog->last_heartbeat);
     watchdog->send_requests = malloc(n * sizeof *watchdog->send_requests);
-    if (watchdog->rank_names.world_rank == NULL || watchdog->rank_names.host == NULL ||
+    if (watchdog->rank_names.world_rank == NULL || watchdog->rank_names.place == NULL ||
         watchdog->last_heartbeat == NULL || watchdog->send_requests == NULL) {
         sar_watchdog_free(watchdog);
         return NULL;
@@ -168,19 +171,19 @@ void sar_watchdog_free(struct sar_watchdog *watchdog)
     if (watchdog == NULL)
         return;
     free(watchdog->rank_names.world_rank);
-    free(watchdog->rank_names.host);
+    free(watchdog->rank_names.place);
     free(watchdog->last_heartbeat);
     free(watchdog->send_requests);
     free(watchdog);
 }
 
-enum sar_status sar_watchdog_share_hosts(const struct sar_comm *comm)
+enum sar_status sar_watchdog_share_places(const struct sar_comm *comm)
 {
-    char host[SAR_HOST_CHARS];
-    sar_log_host(host, sizeof host);
+    struct sar_rank_place place = { .process = (int32_t)getpid() };
+    sar_log_host(place.host, sizeof place.host);
     sar_rank_names_find(comm->mpi_comm, &comm->watchdog->rank_names);
-    return sar_mpi(PMPI_Allgather(host, SAR_HOST_CHARS, MPI_CHAR, comm->watchdog->rank_names.host,
-                                  SAR_HOST_CHARS, MPI_CHAR, comm->mpi_comm));
+    return sar_mpi(PMPI_Allgather(&place, sizeof place, MPI_BYTE, comm->watchdog->rank_names.place,
+                                  sizeof place, MPI_BYTE, comm->mpi_comm));
 }
 
 const struct sar_rank_names *sar_watchdog_rank_names(const struct sar_watchdog *watchdog)

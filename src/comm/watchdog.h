@@ -6,10 +6,17 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "comm/comm.h"
 
-enum { SAR_HOST_CHARS = 64, SAR_RANK_LIST_CHARS = 512 /**< capacity for a list of ranks */ };
+enum { SAR_HOST_CHARS = 60, SAR_RANK_LIST_CHARS = 512 /**< capacity for a list of ranks */ };
+
+/** Where a rank is. */
+struct sar_rank_place {
+    char host[SAR_HOST_CHARS];
+    int32_t process; /**< its number on the host */
+};
 
 /** The length of one wait. The waiting rank sets all members to 0 when the wait begins, or makes progress. */
 struct sar_wait_timer {
@@ -22,7 +29,7 @@ struct sar_wait_timer {
 struct sar_rank_names {
     int ranks;
     int *world_rank;              /**< of each rank; its rank in MPI_COMM_WORLD */
-    char (*host)[SAR_HOST_CHARS]; /**< of each rank; NULL while hosts are unknown */
+    struct sar_rank_place *place; /**< of each rank; NULL while places are unknown */
 };
 
 /** A nonblocking collective operation in flight. */
@@ -44,8 +51,8 @@ bool sar_wait_timer_must_warn(struct sar_wait_timer *timer, double waited, doubl
 /** Fills in rank_names->world_rank. A rank that is not in MPI_COMM_WORLD keeps its number in comm. Local. */
 void sar_rank_names_find(MPI_Comm comm, struct sar_rank_names *rank_names);
 
-/** Writes the list of the ranks for which selected(arg, rank) is true: "rank 2" or "ranks 2, 5 to 7 on node3;
- * 9 on node4". Ends it with "..." if it exceeds the capacity. Empty if there are none. */
+/** Writes the list of the ranks for which selected(arg, rank) is true: "rank 2 on node3 (process 81206)" or
+ * "ranks 2, 5 to 7 on node3; 9 on node4". Ends it with "..." if it is too long. Empty without ranks. */
 void sar_rank_names_format(char *text, size_t capacity, const struct sar_rank_names *rank_names,
                            bool (*selected)(const void *arg, int rank), const void *arg);
 
@@ -59,8 +66,8 @@ struct sar_watchdog *sar_watchdog_create(int ranks);
 /** Frees a watchdog; NULL is allowed. Local. */
 void sar_watchdog_free(struct sar_watchdog *watchdog);
 
-/** Gathers the host names of all ranks. Collective over comm. */
-enum sar_status sar_watchdog_share_hosts(const struct sar_comm *comm);
+/** Gathers the places of all ranks. Collective over comm. */
+enum sar_status sar_watchdog_share_places(const struct sar_comm *comm);
 
 /** Returns the names of the communicator's ranks, which the watchdog owns. */
 const struct sar_rank_names *sar_watchdog_rank_names(const struct sar_watchdog *watchdog);

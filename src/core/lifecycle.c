@@ -180,7 +180,7 @@ static enum sar_status init(struct sar_comm_state *comm_state, const struct sar_
         SAR_TRY(calibrate(comm, &settings));
     memcpy(error_text, settings.error_text, sizeof settings.error_text);
     SAR_TRY(settings.status);
-    SAR_TRY(sar_watchdog_share_hosts(&comm_state->comm));
+    SAR_TRY(sar_watchdog_share_places(&comm_state->comm));
     SAR_TRY(open_shm(&comm_state->comm, settings.config.nodes));
     SAR_TRY(apply_settings(comm_state, &settings));
     SAR_TRY(sar_agree_open(&comm_state->comm, &comm_state->settings.machine));

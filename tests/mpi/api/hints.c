@@ -267,6 +267,7 @@ int main(int argc, char **argv)
     try_refusals();
     for (int plan = 0; plan < 2; plan++) {
         try_misspelt(plan, "mpix_sparse_sheme", true);
+        try_misspelt(plan, "MPIX_SPARSE_SCHEME", true);
         try_misspelt(plan, "mpix_sparse_scheme", false);
         try_misspelt(plan, "somebody_else", false);
     }

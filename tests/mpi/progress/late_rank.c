@@ -46,6 +46,8 @@ enum { TEXT = 1 << 14, COUNT = 1000, HOST = 64, TIMEOUT = 1500 /* polls of a log
 static int count = COUNT;                       /* elements of a call */
 static char path[] = "/tmp/mpix_sparse_XXXXXX"; /* this rank's log */
 static char *paths;                             /* all ranks' */
+static int *processes;                          /* all ranks' */
+static int late_process;                        /* that of the late rank */
 
 static void nap(double seconds)
 {
@@ -80,12 +82,19 @@ static void check_result(const float *out)
 }
 
 /* True if a line of a log contains `where`, and ends in the other text. */
+static bool ends(const char *line, size_t length, const char *end)
+{
+    return length >= strlen(end) && strncmp(line + length - strlen(end), end, strlen(end)) == 0;
+}
+
 static bool has_line(const char *log, const char *where, const char *end)
 {
+    char with_process[4 * HOST];
+    snprintf(with_process, sizeof with_process, "%s (process %d)", end, late_process);
     for (const char *next; (next = strchr(log, '\n')) != NULL; log = next + 1) {
         const char *at = strstr(log, where);
-        if (at != NULL && at < next && (size_t)(next - log) >= strlen(end) &&
-            strncmp(next - strlen(end), end, strlen(end)) == 0)
+        size_t length = (size_t)(next - log);
+        if (at != NULL && at < next && (ends(log, length, end) || ends(log, length, with_process)))
             return true;
     }
     return false;
@@ -109,8 +118,7 @@ static void check_logged(int late, const char *where, const char *end)
 /* Part of the line of a rank that waits for others to make the call. */
 static const char IN_CHECK[] = "in the consistency check; no call, or no progress, from";
 
-/* End of a line that names only the late rank, on this host. */
-static const char *only_late(int late)
+static const char *on_this_host(int late)
 {
     static char end[2 * HOST];
     char host[HOST] = "";
@@ -119,10 +127,20 @@ static const char *only_late(int late)
     return end;
 }
 
-/* End of a line that names the late rank, and possibly others before it. */
+/* End of a line that names only the late rank, with its process. */
+static const char *only_late(int late)
+{
+    static char end[4 * HOST];
+    late_process = processes[late];
+    snprintf(end, sizeof end, "%s (process %d)", on_this_host(late), late_process);
+    return end;
+}
+
+/* End of a line that names the late rank, and possibly others before it. Alone, its process follows. */
 static const char *last(int late)
 {
-    return strchr(only_late(late), ' ') + strlen(" rank");
+    late_process = processes[late];
+    return strchr(on_this_host(late), ' ') + strlen(" rank");
 }
 
 static void call(MPI_Comm comm)
@@ -329,15 +347,25 @@ static void open_logs(void)
     setenv("MPIX_SPARSE_STALL", "0.3", 1);
 }
 
+static void share_processes(void)
+{
+    int mine = (int)getpid();
+    processes = malloc((size_t)ranks * sizeof *processes);
+    check(processes != NULL, "expected memory");
+    MPI_Allgather(&mine, 1, MPI_INT, processes, 1, MPI_INT, MPI_COMM_WORLD);
+}
+
 int main(int argc, char **argv)
 {
     check_begin(&argc, &argv, MPI_THREAD_SINGLE);
     check_alarm(120);
     open_logs();
+    share_processes();
     if (ranks > 1)
         try_all();
     try_off();
     unlink(path);
     free(paths);
+    free(processes);
     return check_end("late_rank");
 }

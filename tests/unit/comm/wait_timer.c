@@ -28,9 +28,10 @@ static void test_warnings(void **state)
 
 enum { RANKS = 8 };
 
-/* Ranks in MPI_COMM_WORLD, which equal those of the communicator except for the last two; hosts. */
+/* Ranks in MPI_COMM_WORLD, which equal those of the communicator except for the last two; their places. */
 static int numbers[RANKS] = { 0, 1, 2, 3, 4, 5, 60, 61 };
-static char hosts[RANKS][SAR_HOST_CHARS] = { "a", "a", "a", "a", "b", "b", "b", "c" };
+static struct sar_rank_place places[RANKS] = { { "a", 10 }, { "a", 11 }, { "a", 12 }, { "a", 13 },
+                                               { "b", 10 }, { "b", 11 }, { "b", 12 }, { "c", 81206 } };
 
 static bool is_marked(const void *marks, int rank)
 {
@@ -40,7 +41,7 @@ static bool is_marked(const void *marks, int rank)
 static void check_list(const char *marks, bool with_hosts, size_t room, const char *expected)
 {
     char text[64];
-    struct sar_rank_names rank_names = { (int)strlen(marks), numbers, with_hosts ? hosts : NULL };
+    struct sar_rank_names rank_names = { (int)strlen(marks), numbers, with_hosts ? places : NULL };
     sar_rank_names_format(text, room, &rank_names, is_marked, marks);
     assert_string_equal(text, expected);
 }
@@ -60,7 +61,8 @@ static void test_hosts(void **state)
 {
     (void)state;
     check_list("........", true, 64, "");
-    check_list("..x.....", true, 64, "rank 2 on a");
+    check_list("..x.....", true, 64, "rank 2 on a (process 12)");
+    check_list(".......x", true, 64, "rank 61 on c (process 81206)");
     check_list("xx.x.xxx", true, 64, "ranks 0 to 1, 3 on a; 5, 60 on b; 61 on c");
     check_list("xxxxxxxx", true, 64, "ranks 0 to 3 on a; 4 to 5, 60 on b; 61 on c");
 }
