@@ -102,6 +102,12 @@ class Errors(unittest.TestCase):
         call = lambda: hvd.SyncBatchNorm(channels)(torch.ones(4, channels))  # noqa: E731
         self.differ("SyncBatchNorm of 3 channels", "SyncBatchNorm of 2 channels", call)
 
+    def test_objects(self):
+        """The text names the function that the program has called, not only the one that it calls."""
+        mine, caller = torch.ones(5), r"broadcast\(.*\) in broadcast_object\(\)"
+        call = lambda: hvd.allreduce(mine) if ODD else hvd.broadcast_object(3, 0)  # noqa: E731
+        self.differ(caller, "allreduce", call)
+
 
 if __name__ == "__main__":
     main()

@@ -6,6 +6,7 @@ exception names both calls. Only a call that fails pays for this."""
 from __future__ import annotations
 
 import ctypes
+import sys
 import time
 from typing import Any, Callable
 
@@ -20,6 +21,28 @@ _TAGS = 1 << 15
 _TEXT_BYTES = 2000
 _PROBLEM = "!"  # first character of a text that describes an error in a rank's arguments
 _BYTE = _mpi.constant("BYTE")
+
+
+_CALLER = "\n"  # first character of the caller behind a text
+_MODULES = "torch.distributed.", "mpix_sparse.torch."
+_CALLERS = "_object", "_object_list", "_optimizer_state"  # ends of names
+
+
+def _caller() -> str:
+    """The outermost function that makes this call for the program, such as one on objects; empty if there is
+    none."""
+    found, frame = "", sys._getframe(1)
+    while frame is not None:
+        name, module = frame.f_code.co_name, frame.f_globals.get("__name__", "")
+        if module.startswith(_MODULES) and name.endswith(_CALLERS):
+            found = f"{_CALLER}{name}()"
+        frame = frame.f_back  # type: ignore[assignment]
+    return found
+
+
+def _spoken(text: str) -> str:
+    call, _, caller = text.partition(_CALLER)
+    return f"{call} in {caller}" if caller else call
 
 
 class MismatchError(Error, ValueError):
@@ -70,8 +93,9 @@ def _sentence(texts: dict[int, str]) -> str:
             return f"rank {rank} has an error in its arguments: {text[len(_PROBLEM):]}"
     first, mine = ordered[0]
     for rank, text in ordered:
-        if text != mine:
-            return f"calls differ between ranks: rank {first} calls {mine}, and rank {rank} calls {text}"
+        if text.partition(_CALLER)[0] != mine.partition(_CALLER)[0]:
+            calls = f"rank {first} calls {_spoken(mine)}, and rank {rank} calls {_spoken(text)}"
+            return f"calls differ between ranks: {calls}"
     return ""
 
 
@@ -119,7 +143,7 @@ class CheckedCall(PendingCall):
         """Send the description of this call to the other ranks, all of which do the same. `error` is for the
         case that they do not differ."""
         describe, *arguments = self._text
-        text = _PROBLEM + self._problem if self._problem else describe(*arguments)
+        text = _PROBLEM + self._problem if self._problem else describe(*arguments) + _caller()
         self._exchange = error, _Exchange(self._ranks, self._number, text)
         self._is_failing = True
 
