@@ -75,6 +75,7 @@ struct sar_policy sar_policy_make(const struct sar_config *config, uint32_t seed
                                 .wire.push_smallest = is_equal(config->push_wire, "smallest"),
                                 .wire.pull_smallest = is_equal(config->pull_wire, "smallest"),
                                 .wire.segment_bytes = config->segment,
+                                .wire.long_message = config->long_message,
                                 .wire.throttle = config->throttle,
                                 .wire.relay = (enum sar_relay_mode)config->relay,
                                 .fallback_max = fallback_max_of(config) };

@@ -87,6 +87,7 @@ struct sar_agreed_wire {
     const struct sar_wire *push, *pull; /**< forced format; NULL: the cheapest for each message */
     bool push_smallest, pull_smallest;  /**< choose by bytes alone, not by the work of coding */
     uint64_t segment_bytes;             /**< bytes of a message of one segment, or SAR_U64_AUTO */
+    uint64_t long_message;              /**< bytes from which a message is long; 0: 65536 */
     uint64_t throttle;                  /**< long messages in flight, 0 for all, or SAR_U64_AUTO */
     enum sar_relay_mode relay;
 };

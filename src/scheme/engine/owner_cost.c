@@ -10,15 +10,20 @@
 #include "vector/partition.h"
 #include "wire/message.h"
 
-/* Bytes of a message of one segment. Shorter messages cost more time than they hide; longer ones fill
- * memory and caches, unless their latencies take more than half of the time. Where segments hide work, their
- * price tells their length, up to a limit of memory alone. */
+/* Bytes of a message of one segment, in long messages. Shorter ones cost more time than they hide. Longer ones
+ * fill memory and caches, unless their latencies take more than half of the time. Where segments hide work,
+ * their price tells their length, up to a limit of memory alone. */
 enum {
-    MIN_SEGMENT_BYTES = 1 << 16,
-    MAX_SEGMENT_BYTES = 1 << 18,
-    MAX_HIDING_BYTES = 1 << 20,
-    MAX_SEGMENTS = 1024
+    MIN_SEGMENT = 1,
+    MAX_SEGMENT = 4,
+    MAX_HIDING_SEGMENT = 16,
+    MAX_SEGMENTS = 1024,
+    LONG_DEFAULT = 1 << 16
 };
+
+/* The latencies before a long message begins to move: a request, its answer and the first byte. And the share
+ * of the time that they may take. */
+static const double BEGIN_LATENCIES = 3, MAX_IDLE = 0.02;
 
 /* Time of a relayed pull over that of a direct one, at most. Simulated calls gained up to 0.15 less than
  * predicted, because ranks reach the step of relays at different times. */
@@ -112,17 +117,18 @@ static double segment_bytes(const struct sar_agreed *a, const struct sar_owner_c
 {
     if (a->wire.segment_bytes != SAR_U64_AUTO)
         return (double)a->wire.segment_bytes;
+    double unit = a->wire.long_message > 0 ? (double)a->wire.long_message : LONG_DEFAULT;
     double largest = fmax(estimate->push.bytes, estimate->pull.bytes),
            both = estimate->push.bytes + estimate->pull.bytes;
     double moving = exchange(a, terms, 2 * estimate->peers, estimate->peers * both),
            working = estimate->work * a->machine.gamma;
     double handling = exchange(a, terms, 2 * estimate->peers, 0) + rounds_seconds(a, 2 * estimate->peers),
            hidden = fmin(moving, working);
-    double limit = moving > 0 ? fmax(MAX_SEGMENT_BYTES, 2 * largest * handling / moving) : MAX_SEGMENT_BYTES;
+    double limit = fmax(MAX_SEGMENT * unit, moving > 0 ? 2 * largest * handling / moving : 0);
     if (a->topo.nodes == 1 || hidden == 0 || moving < MIN_MOVING_SHARE * (moving + working))
         return limit;
-    limit = fmax(limit, MAX_HIDING_BYTES);
-    return fmin(fmax(largest * sqrt(handling / hidden), MIN_SEGMENT_BYTES), limit);
+    limit = fmax(limit, MAX_HIDING_SEGMENT * unit);
+    return fmin(fmax(largest * sqrt(handling / hidden), MIN_SEGMENT * unit), limit);
 }
 
 /* Returns the slots that segments are made of: whole stripes, and whole words of a bitmap unless blocks have
@@ -154,8 +160,10 @@ static struct sar_segments segments_of(const struct sar_agreed *a, const struct 
     return sar_segments_equal(map->slots_max, equal < most ? equal : most, unit);
 }
 
-/* Returns the long messages to have in flight. The longest time without progress is the merge of a segment;
- * as many messages should be in flight as the link moves in that time. */
+/* Returns the long messages to have in flight. Two things leave the link idle. Messages that are in flight at
+ * once end at once, and then the next ones take latencies to begin: of the time of so many messages, that
+ * should be a small share. And the longest time without progress is the merge of a segment: as many messages
+ * should be in flight as the link moves in that time. */
 static int throttle_of(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms,
                        const struct sar_owner_estimate *estimate)
 {
@@ -165,9 +173,12 @@ static int throttle_of(const struct sar_agreed *a, const struct sar_owner_cost_t
     double share = fmin(terms->columns.groups, parts) * terms->pull_share / terms->columns.shares;
     double merge = sar_agreed_union_nnz(a, ranks) * share * a->machine.gamma;
     double message = (estimate->push.bytes + estimate->pull.bytes) / 2 * a->machine.beta;
-    if (estimate->segments.n <= 1 || merge <= SAR_EXCHANGE_THROTTLE * message)
-        return SAR_EXCHANGE_THROTTLE;
-    return (int)ceil(fmin(merge / message, SAR_EXCHANGE_MAX_THROTTLE));
+    double longest =
+        fmax(estimate->push.bytes, estimate->pull.bytes) / estimate->segments.n * a->machine.beta;
+    double wanted = fmax(SAR_EXCHANGE_THROTTLE, BEGIN_LATENCIES * a->machine.alpha / (MAX_IDLE * longest));
+    if (estimate->segments.n > 1)
+        wanted = fmax(wanted, merge / message);
+    return (int)ceil(fmin(wanted, SAR_EXCHANGE_MAX_THROTTLE));
 }
 
 /* Returns the bytes of a message of values alone. */

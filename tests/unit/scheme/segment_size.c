@@ -103,6 +103,18 @@ static void test_fast_messages(void **state)
 }
 
 /* One rank sends nothing, and no ratio is defined. */
+/* Segments follow the length of a long message, as in simulations whose messages are divided. */
+static void test_long_messages(void **state)
+{
+    struct sar_agreed a = hosts(1, 4);
+    double segments = segments_of(&a);
+    (void)state;
+    a.wire.long_message = 1 << 16;
+    assert_true(segments_of(&a) == segments);
+    a.wire.long_message = 1 << 14;
+    assert_in_range((int)segments_of(&a), 4 * (int)segments - 4, 4 * (int)segments);
+}
+
 static void test_one_rank(void **state)
 {
     struct sar_agreed a = hosts(1, 1);
@@ -189,6 +201,21 @@ static void test_few_messages_on_slow_links(void **state)
     assert_int_equal(forecast_of(&a).throttle, 4);
 }
 
+/* Messages in flight at once end at once. Then the next ones wait for three latencies, which may take 2 % of
+ * the time of so many messages. */
+static void test_short_messages(void **state)
+{
+    struct sar_agreed a = hosts(16, 1);
+    (void)state;
+    a.wire.throttle = SAR_U64_AUTO;
+    a.wire.segment_bytes = 1 << 30;
+    double message = forecast_of(&a).pull.bytes * a.machine.beta;
+    a.machine.alpha = 10 * .02 * message / 3.001;
+    assert_int_equal(forecast_of(&a).throttle, 10);
+    a.machine.alpha *= 10;
+    assert_int_equal(forecast_of(&a).throttle, 32);
+}
+
 static void test_messages_asked_for(void **state)
 {
     struct sar_agreed a = fast_hosts(16, 1);
@@ -206,11 +233,13 @@ int main(void)
         cmocka_unit_test(test_fast_messages),
         cmocka_unit_test(test_two_levels),
         cmocka_unit_test(test_one_node),
+        cmocka_unit_test(test_long_messages),
         cmocka_unit_test(test_one_rank),
         cmocka_unit_test(test_messages_under_way),
         cmocka_unit_test(test_messages_of_nodes_under_way),
         cmocka_unit_test(test_few_messages_of_one_segment),
         cmocka_unit_test(test_few_messages_on_slow_links),
+        cmocka_unit_test(test_short_messages),
         cmocka_unit_test(test_messages_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
