@@ -10,9 +10,9 @@
 #include "vector/partition.h"
 #include "wire/message.h"
 
-/* Bytes of a message of one segment, in long messages. Shorter ones cost more time than they hide. Others fill
- * memory and caches, unless their latencies take more than half of the time. Where segments hide work, their
- * price tells their length, up to a limit of memory alone. */
+/* Bytes of a message of one segment, in long messages. Shorter ones cost more time than they hide. Others
+ * fill memory and caches, unless their latencies take more than half of the time. Where segments hide work,
+ * their price tells their length, up to a limit of memory alone. */
 enum {
     MIN_SEGMENT = 1,
     MAX_SEGMENT = 4,
