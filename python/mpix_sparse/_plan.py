@@ -10,6 +10,7 @@ import ctypes
 from typing import Any, Mapping, Sequence
 
 from . import _coo, _counts, _dense, _hints, _mpi, _refusal, _types
+from ._error import Error
 from ._pending import PendingCall, Handle, finish_abandoned
 from ._library import library
 
@@ -20,12 +21,22 @@ class _Plan:
     def __init__(self) -> None:
         self.handle = ctypes.c_void_p()
         self._last: PendingCall | None = None  # the last call
+        self._comm: Any = None
 
     def _note(self, pending: PendingCall) -> PendingCall:
         """Remember a new call. The last one is waited for if nobody else can."""
         finish_abandoned(self._last)
         self._last = pending
         return pending
+
+    def _begin_or_refuse(self, pending: PendingCall, code: int) -> Handle:
+        """The handle of a call, by the error code of its start. An error, which only this rank knows, makes
+        the call of the other ranks fail too."""
+        if code == 0:
+            return pending.begin(code)
+        error = Error(_mpi.error_string(code), code)
+        _refusal.refuse_start(error, self._comm)
+        raise error
 
     def free(self) -> None:
         """Free the plan now instead of when the object is deleted. Not collective, unless the handle of the
@@ -80,7 +91,8 @@ class Plan(_Plan):
             plan = ctypes.byref(self.handle)
             code = library.MPIX_Sparse_allreduce_init(*self._call.buffers, info, plan)
         made.check(code, self._call.comm)
-        _counts.register_plan(self.handle, self._call.comm)
+        self._comm = self._call.comm
+        _counts.register_plan(self.handle, self._comm)
 
     def pending(self) -> PendingCall:
         """A new call of the plan, not started."""
@@ -94,7 +106,8 @@ class Plan(_Plan):
             Error: the plan has been freed, or its last call is not complete.
         """
         pending = self.pending()
-        return pending.begin(library.MPIX_Sparse_plan_start(self.handle, ctypes.byref(pending.request)))
+        code = library.MPIX_Sparse_plan_start(self.handle, ctypes.byref(pending.request))
+        return self._begin_or_refuse(pending, code)
 
 
 class CooPlan(_Plan):
@@ -130,8 +143,9 @@ class CooPlan(_Plan):
         made = _hints.Info(_hints.of_plan(tensor[-1], self.type, hints), problem)
         with made as info:
             code = self._open(*tensor, info, ctypes.byref(self.handle))
-        made.check(code, tensor[-1])
-        _counts.register_plan(self.handle, tensor[-1])
+        self._comm = tensor[-1]
+        made.check(code, self._comm)
+        _counts.register_plan(self.handle, self._comm)
 
     def _arguments(
         self, count: int, dtype: Any, op: str, comm: Any, row: int, index_dtype: Any
@@ -185,7 +199,8 @@ class CooPlan(_Plan):
         elements.problem = elements.problem or self._find_problem(elements)
         pending = self._note(PendingCall((self, elements, result), lambda: result, elements.problem))
         outputs = ctypes.byref(result.handle), ctypes.byref(pending.request)
-        return pending.begin(library.MPIX_Sparse_plan_start_coo(self.handle, *elements.pointers, *outputs))
+        code = library.MPIX_Sparse_plan_start_coo(self.handle, *elements.pointers, *outputs)
+        return self._begin_or_refuse(pending, code)
 
     def _find_problem(self, elements: _coo.Elements) -> str:
         if elements.type != self.type or elements.row != self.row:

@@ -124,6 +124,28 @@ class Plans(unittest.TestCase):
         total = sum(whole(COUNT, 0.01, "float32", rank) for rank in range(SIZE))
         numpy.testing.assert_array_equal(handle.wait(), total)
 
+    @unittest.skipIf(SIZE == 1, "one rank has no other")
+    def test_start_that_fails_on_one_rank(self):
+        """It fails on all: of a plan that is freed, and of one whose last call is not complete."""
+        is_wrong, one = RANK == SIZE - 1, numpy.ones(1, "float32")
+        source = whole(COUNT, 0.01, "float64", RANK)
+        for plan, start in (
+            (mpix_sparse.Plan(source), lambda plan: plan.start()),
+            (mpix_sparse.CooPlan(10, "float32"), lambda plan: plan.start([3], one)),
+        ):
+            for _ in range(8):  # until a scheme is chosen
+                start(plan).wait()
+            last = start(plan)
+            if not is_wrong:
+                last.wait()
+            for _ in range(2):
+                with self.assertRaises(mpix_sparse.Error):
+                    start(plan).wait()
+                last.wait()
+                self.assertEqual(mpix_sparse.allreduce(one)[0], SIZE)
+                if is_wrong:
+                    plan.free()
+
     def test_one_call_at_a_time(self):
         plan = mpix_sparse.Plan(whole(COUNT, 0.01, "float32", RANK))
         handle = plan.start()
