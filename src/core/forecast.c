@@ -76,16 +76,6 @@ static double seconds_at(const struct sar_scheme *scheme, const struct sar_agree
     return scheme->seconds(&a);
 }
 
-double sar_forecast_bytes(const struct sar_scheme *scheme, const struct sar_agreed *agreed)
-{
-    const double step = 1e-4;
-    double beta = agreed->machine.beta;
-    if (agreed->machine.ranks == 1)
-        return 0; /* a copy costs time per byte, but sends none */
-    double rise = seconds_at(scheme, agreed, beta * (1 + step)) - seconds_at(scheme, agreed, beta);
-    return rise / (beta * step);
-}
-
 /* Returns the ranks that push together in a scheme with sliced rows. */
 static int group_ranks_of(const struct sar_scheme *scheme, const struct sar_agreed *agreed)
 {
@@ -105,4 +95,17 @@ struct sar_forecast_slices sar_forecast_slices(const struct sar_scheme *scheme,
                                          .messages = (relays ? 3 : 2) * estimate.peers * estimate.segments.n,
                                          .push_bytes = estimate.push.bytes / estimate.segments.n + headers,
                                          .pull_bytes = pull / estimate.segments.n + headers };
+}
+
+double sar_forecast_bytes(const struct sar_scheme *scheme, const struct sar_agreed *agreed)
+{
+    const double step = 1e-4;
+    double beta = agreed->machine.beta;
+    struct sar_agreed sliced = *agreed;
+    if (agreed->machine.ranks == 1)
+        return 0;                 /* a copy costs time per byte, but sends none */
+    if (agreed->desc.row_len > 1) /* as many columns as a call takes, whose messages do cost */
+        sliced.partition.columns = (uint64_t)sar_forecast_slices(scheme, agreed).columns;
+    double rise = seconds_at(scheme, &sliced, beta * (1 + step)) - seconds_at(scheme, &sliced, beta);
+    return rise / (beta * step);
 }

@@ -226,6 +226,23 @@ static void test_slices_cost_least(void **state)
     }
 }
 
+/* The bytes are those of the columns that a call takes, where work and messages cost. */
+static void test_bytes_of_the_columns_taken(void **state)
+{
+    struct sar_config config = config_make("auto");
+    (void)state;
+    for (int ranks = 8; ranks <= 128; ranks += 8) {
+        struct sar_forecast f = forecast_make(793470, 0.0113, ranks);
+        f.row = 512;
+        f.machine.overhead = 2e-6;
+        f.machine.gamma = 2.3e-9;
+        struct sar_agreed a = sar_forecast_agreed(&f, &config);
+        double bytes = sar_forecast_bytes(&sar_scheme_balanced, &a);
+        a.partition.columns = (uint64_t)sar_forecast_slices(&sar_scheme_balanced, &a).columns;
+        check_close(sar_forecast_bytes(&sar_scheme_balanced, &a), bytes);
+    }
+}
+
 /* Work and latency change the price, but with fixed formats not the bytes. */
 static void test_bytes_ignore_work_and_latency(void **state)
 {
@@ -330,6 +347,7 @@ int main(void)
         cmocka_unit_test(test_bytes_between_nodes),
         cmocka_unit_test(test_slices),
         cmocka_unit_test(test_slices_cost_least),
+        cmocka_unit_test(test_bytes_of_the_columns_taken),
         cmocka_unit_test(test_bytes_ignore_work_and_latency),
         cmocka_unit_test(test_levels),
         cmocka_unit_test(test_narrow_values_between_nodes),
