@@ -20,19 +20,14 @@ class _Plan:
 
     def __init__(self) -> None:
         self.handle = ctypes.c_void_p()
-        self._last: PendingCall | None = None  # the last call
+        self._last: PendingCall | None = None  # the last call that has started
         self._comm: Any = None
-
-    def _note(self, pending: PendingCall) -> PendingCall:
-        """Remember a new call. The last one is waited for if nobody else can."""
-        finish_abandoned(self._last)
-        self._last = pending
-        return pending
 
     def _begin_or_refuse(self, pending: PendingCall, code: int) -> Handle:
         """The handle of a call, by the error code of its start. An error, which only this rank knows, makes
         the call of the other ranks fail too."""
         if code == 0:
+            self._last = pending
             return pending.begin(code)
         error = Error(_mpi.error_string(code), code)
         _refusal.refuse_start(error, self._comm)
@@ -97,7 +92,8 @@ class Plan(_Plan):
     def pending(self) -> PendingCall:
         """A new call of the plan, not started."""
         self._call.copy_again()
-        return self._note(PendingCall(self, self._call.finish))
+        finish_abandoned(self._last)
+        return PendingCall(self, self._call.finish)
 
     def start(self) -> Handle:
         """Start a call. Collective; one call at a time. The handle's wait() returns what allreduce() returns.
@@ -197,7 +193,8 @@ class CooPlan(_Plan):
 
     def _begin(self, elements: _coo.Elements, result: _coo.Result) -> Handle:
         elements.problem = elements.problem or self._find_problem(elements)
-        pending = self._note(PendingCall((self, elements, result), lambda: result, elements.problem))
+        finish_abandoned(self._last)
+        pending = PendingCall((self, elements, result), lambda: result, elements.problem)
         outputs = ctypes.byref(result.handle), ctypes.byref(pending.request)
         code = library.MPIX_Sparse_plan_start_coo(self.handle, *elements.pointers, *outputs)
         return self._begin_or_refuse(pending, code)
@@ -267,6 +264,6 @@ def plan_start_all(plans: Sequence[Plan]) -> list[Handle]:
     handles = (ctypes.c_void_p * len(plans))(*(plan.handle.value for plan in plans))
     requests = (_mpi.Handle * len(plans))(*(pending.request.value for pending in pending_calls))
     _mpi.check(library.MPIX_Sparse_plan_start_all(ctypes.c_int(len(plans)), handles, requests))
-    for pending, request in zip(pending_calls, requests):
-        pending.request = _mpi.Handle(request)
+    for plan, pending, request in zip(plans, pending_calls, requests):
+        plan._last, pending.request = pending, _mpi.Handle(request)
     return [pending.begin(0) for pending in pending_calls]

@@ -42,6 +42,10 @@ class Plans(unittest.TestCase):
             total = sum(whole(COUNT, 0.01, "float64", rank) for rank in range(SIZE))
             numpy.testing.assert_array_equal(plan.start().wait(), total)
             self.assertEqual(coo.start([RANK], one).wait().nnz, SIZE)
+            last = plan.start()
+            with self.assertRaisesRegex(mpix_sparse.Error, "in use"):
+                plan.start()
+            del last  # still the last call, since the one after it has not started
             plan.start()
             plan.free()
 
