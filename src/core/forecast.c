@@ -102,9 +102,11 @@ double sar_forecast_bytes(const struct sar_scheme *scheme, const struct sar_agre
     const double step = 1e-4;
     double beta = agreed->machine.beta;
     struct sar_agreed sliced = *agreed;
+    /* A copy costs time per byte, but sends none. */
     if (agreed->machine.ranks == 1)
-        return 0;                 /* a copy costs time per byte, but sends none */
-    if (agreed->desc.row_len > 1) /* as many columns as a call takes, whose messages do cost */
+        return 0;
+    /* As many columns as a call takes, whose messages do cost. */
+    if (agreed->desc.row_len > 1)
         sliced.partition.columns = (uint64_t)sar_forecast_slices(scheme, agreed).columns;
     double rise = seconds_at(scheme, &sliced, beta * (1 + step)) - seconds_at(scheme, &sliced, beta);
     return rise / (beta * step);

@@ -21,8 +21,8 @@ enum {
     LONG_DEFAULT = 1 << 16
 };
 
-/* The latencies before a long message begins to move: a request, its answer and the first byte. And the share
- * of the time that they may take. */
+/* Latencies before a long message begins to move (a request, its answer and the first byte), and the largest
+ * share of the time in which the link may be idle for them. */
 static const double BEGIN_LATENCIES = 3, MAX_IDLE = 0.02;
 
 /* Time of a relayed pull over that of a direct one, at most. Simulated calls gained up to 0.15 less than
