@@ -430,6 +430,16 @@ static struct sar_owner_cost_terms forced_terms(const struct sar_agreed *a, int 
     return terms;
 }
 
+/* Returns the next number of slices to price: with a divisor of the ranks all row groups have equally many; a
+ * power of two is near any number. After `most` comes a greater one. */
+static uint64_t next_columns(uint64_t ranks, uint64_t most, uint64_t columns)
+{
+    do
+        columns++;
+    while (columns < most && ranks % columns != 0 && (columns & (columns - 1)) != 0);
+    return columns;
+}
+
 struct sar_owner_cost_terms sar_owner_columns_terms(const struct sar_agreed *a, int group_ranks)
 {
     uint64_t ranks = (uint64_t)a->machine.ranks, forced = a->partition.columns;
@@ -443,8 +453,12 @@ struct sar_owner_cost_terms sar_owner_columns_terms(const struct sar_agreed *a, 
     struct sar_columns all = sar_columns_make(&a->desc, a->machine.ranks, 1, ranks);
     uint64_t most = (uint64_t)sar_columns_max_slices(&all);
     double fewest = seconds_or_never(a, &best);
-    for (uint64_t columns = 2; columns < 2 * most; columns *= 2) {
-        struct sar_owner_cost_terms terms = sliced_terms(a, group_ranks, columns < most ? columns : most);
+    int groups = a->machine.ranks;
+    for (uint64_t columns = 2; columns <= most; columns = next_columns(ranks, most, columns)) {
+        struct sar_owner_cost_terms terms = sliced_terms(a, group_ranks, columns);
+        if (terms.columns.groups == groups)
+            continue;
+        groups = terms.columns.groups;
         double seconds = seconds_or_never(a, &terms);
         if (seconds < fewest) {
             fewest = seconds;

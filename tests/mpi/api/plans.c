@@ -3,6 +3,7 @@
  * between starts, hints, errors in starts that skip the check, and the order of freeing. */
 
 #include <mpix_sparse.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,15 +19,16 @@ static void wait_for(MPI_Request *request)
 }
 
 /* Each round reduces another vector in the plan's buffer. */
-static void try_dense(MPI_Comm comm, MPI_Info info, bool in_place)
+static void try_dense(MPI_Comm comm, MPI_Info info, size_t row, bool in_place)
 {
-    struct tensor_desc desc = { FLOAT32, SUM, 1, 3000 };
+    struct tensor_desc desc = { FLOAT32, SUM, row, 3000 / (int64_t)row };
+    MPI_Datatype type = row_type(&desc);
     size_t bytes = (size_t)desc.count * element_bytes(&desc);
     unsigned char *in = get_memory(bytes, 1), *out = get_memory(bytes, 1);
     MPIX_Sparse_plan plan = MPIX_SPARSE_PLAN_NULL;
     MPI_Request request;
-    check_success(MPIX_Sparse_allreduce_init(in_place ? MPI_IN_PLACE : in, out, desc.count, MPI_FLOAT,
-                                             MPI_SUM, comm, info, &plan),
+    check_success(MPIX_Sparse_allreduce_init(in_place ? MPI_IN_PLACE : in, out, desc.count, type, MPI_SUM,
+                                             comm, info, &plan),
                   "MPIX_Sparse_allreduce_init");
     for (unsigned round = 0; round < ROUNDS; round++) {
         struct tensor tensor;
@@ -43,13 +45,14 @@ static void try_dense(MPI_Comm comm, MPI_Info info, bool in_place)
     }
     check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
     check(plan == MPIX_SPARSE_PLAN_NULL, "expected a null plan");
+    row_type_free(&desc, &type);
     free(in);
     free(out);
 }
 
-static void try_coo(MPI_Comm comm, MPI_Info info)
+static void try_coo(MPI_Comm comm, MPI_Info info, size_t row)
 {
-    struct tensor_desc desc = { INT64, SUM, 2, 5000 };
+    struct tensor_desc desc = { INT64, SUM, row, 10000 / (int64_t)row };
     MPI_Datatype type = row_type(&desc);
     MPIX_Sparse_plan plan;
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
@@ -74,6 +77,29 @@ static void try_coo(MPI_Comm comm, MPI_Info info)
     check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
     check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");
     row_type_free(&desc, &type);
+}
+
+/* Rows whose columns several ranks own. */
+static void try_columns(MPI_Comm comm)
+{
+    static const char *const schemes[] = { "balanced", "two_level" };
+    char all[16];
+    const char *const columns[] = { "2", "3", all };
+    snprintf(all, sizeof all, "%d", ranks);
+    for (size_t i = 0; i < 6; i++) {
+        MPIX_Sparse_report_t report;
+        MPI_Info info;
+        check_case("plans of rows, %s with %s columns", schemes[i % 2], columns[i / 2]);
+        MPI_Info_create(&info);
+        MPI_Info_set(info, "mpix_sparse_scheme", schemes[i % 2]);
+        MPI_Info_set(info, "mpix_sparse_columns", columns[i / 2]);
+        try_dense(comm, info, 24, i % 2 == 0);
+        try_coo(comm, info, 24);
+        check_success(MPIX_Sparse_get_report(comm, &report), "MPIX_Sparse_get_report");
+        if (ranks > 1 && strcmp(report.scheme, "balanced") == 0)
+            check(report.columns > 1, "expected several columns, found %d", report.columns);
+        MPI_Info_free(&info);
+    }
 }
 
 /* A plan that skips the check sends the messages of its scheme, and no others. */
@@ -313,10 +339,11 @@ int main(int argc, char **argv)
         check_case("plans of %s", schemes[i]);
         MPI_Info_create(&info);
         MPI_Info_set(info, "mpix_sparse_scheme", schemes[i]);
-        try_dense(comm, info, i % 2 == 1);
-        try_coo(comm, info);
+        try_dense(comm, info, 1, i % 2 == 1);
+        try_coo(comm, info, 2);
         MPI_Info_free(&info);
     }
+    try_columns(comm);
     try_hints(comm);
     try_many(comm);
     try_steady_errors(comm);

@@ -298,8 +298,8 @@ static void try_settings(const struct settings *settings, bool headers)
 /* Rows whose columns several ranks own: index lists, and values alone. */
 static void try_columns(const char *scheme)
 {
-    static const char *const columns[] = { "2", "64" };
-    for (int i = 0; i < 2; i++) {
+    static const char *const columns[] = { "2", "3", "64" };
+    for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
         setenv("MPIX_SPARSE_COLUMNS", columns[i], 1);
         try_rows(&(struct settings){ scheme, i == 0 ? "coo" : NULL, NULL, NULL, i == 0 ? NULL : "200" }, 24,
                  true);

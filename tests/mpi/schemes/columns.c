@@ -152,54 +152,59 @@ static void run_formats(void)
                     &(struct settings){ scheme, wires[w], NULL, NULL, w % 2 == 0 ? NULL : "300" });
 }
 
-/* The group of a rank, and the number of its slice in a row. In two_level a group has the slices of all its
- * nodes' first ranks, then those of their second ranks, and so on. */
+/* The group of a rank, the number of its slice in a row, and how many slices the rows of the group have. In
+ * two_level a group has the slices of all its nodes' first ranks, then those of their second ranks, and so
+ * on. In balanced, groups differ by one rank if the columns do not divide the ranks. */
 struct place {
-    long group, slice;
+    long group, slice, slices;
 };
 
-static struct place place_of(long r, long slices)
+static struct place place_of(long r, long n_columns)
 {
-    long node_ranks = ranks / nodes, of_group = slices / node_ranks, node = r / node_ranks;
-    if (nodes == ranks || slices == 1)
-        return (struct place){ r / slices, r % slices };
-    return (struct place){ node / of_group, r % node_ranks * of_group + node % of_group };
+    long node_ranks = ranks / nodes, of_group = n_columns / node_ranks, node = r / node_ranks, group = 0;
+    if (nodes < ranks && n_columns > 1)
+        return (struct place){ node / of_group, r % node_ranks * of_group + node % of_group, n_columns };
+    long groups = (ranks + n_columns - 1) / n_columns;
+    while (ranks * (group + 1) / groups <= r)
+        group++;
+    long first = ranks * group / groups;
+    return (struct place){ group, r - first, ranks * (group + 1) / groups - first };
 }
 
-/* Returns the bytes of a row of `units` units in a slice. */
-static long long slice_bytes(long slice, long slices, long units)
+/* Returns the bytes of a row of `units` units in a rank's slice. */
+static long long slice_bytes(struct place p, long units)
 {
-    return (units * (slice + 1) / slices - units * slice / slices) * UNIT;
+    return (units * (p.slice + 1) / p.slices - units * p.slice / p.slices) * UNIT;
 }
 
 /* Returns true if a rank sends its index list to r, of another group: ranks of a share take turns. */
-static bool sends_list(struct place mine, struct place to, long slices)
+static bool sends_list(struct place mine, struct place to, long r)
 {
-    long n = nodes == ranks ? slices : slices * nodes / ranks;
-    long number = nodes == ranks ? to.group * slices + to.slice : to.slice;
+    long n = nodes == ranks ? mine.slices : mine.slices * nodes / ranks;
+    long number = nodes == ranks ? r : to.slice;
     return mine.group != to.group && mine.slice % n == number % n;
 }
 
 /* With cyclic blocks of one row, row i belongs to group i mod groups. Each rank has all n rows, in coo, with
- * 4-byte indices: the rows of a group are n / groups. In two_level a rank exchanges messages with those of
- * its position on other nodes. */
-static void check_bytes(MPI_Comm comm, long slices, long n, long units)
+ * 4-byte indices. In two_level a rank exchanges messages with those of its position on other nodes. */
+static void check_bytes(MPI_Comm comm, long n_columns, long n, long units)
 {
     MPIX_Sparse_report_t report;
-    long owned = n / (ranks / slices), node_ranks = ranks / nodes;
-    struct place mine = place_of(rank, slices);
+    long groups = (ranks + n_columns - 1) / n_columns, node_ranks = ranks / nodes;
+    struct place mine = place_of(rank, n_columns);
     long long sent = 0;
     for (long r = rank % node_ranks; r < ranks; r += node_ranks) {
-        struct place to = place_of(r, slices);
+        struct place to = place_of(r, n_columns);
+        long theirs = (n - to.group + groups - 1) / groups, owned = (n - mine.group + groups - 1) / groups;
         if (r == rank)
             continue;
-        bool list = slices == 1 || sends_list(mine, to, slices);
-        sent += HEADER + owned * (4 + slice_bytes(to.slice, slices, units));
-        sent += HEADER + owned * ((list ? 4 : 0) + slice_bytes(mine.slice, slices, units));
+        bool list = n_columns == 1 || sends_list(mine, to, r);
+        sent += HEADER + theirs * (4 + slice_bytes(to, units));
+        sent += HEADER + owned * ((list ? 4 : 0) + slice_bytes(mine, units));
     }
     check_success(MPIX_Sparse_get_report(comm, &report), "MPIX_Sparse_get_report");
-    check((long long)report.bytes_sent == sent, "columns %ld: expected %lld bytes, found %lld", slices, sent,
-          (long long)report.bytes_sent);
+    check((long long)report.bytes_sent == sent, "columns %ld: expected %lld bytes, found %lld", n_columns,
+          sent, (long long)report.bytes_sent);
 }
 
 static void run_bytes(void)
@@ -213,15 +218,15 @@ static void run_bytes(void)
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
     tensor_draw(pattern_find("full"), &desc, 5, &tensor);
     oracle_make(&tensor, &oracle);
-    for (long slices = 1; slices <= ranks && slices <= units; slices++) {
+    for (long n_columns = 1; n_columns <= ranks && n_columns <= units; n_columns++) {
         char text[24];
-        if (ranks % slices != 0 || (nodes < ranks && node_columns(slices) != slices))
+        if (nodes < ranks && (ranks % n_columns != 0 || node_columns(n_columns) != n_columns))
             continue;
-        snprintf(text, sizeof text, "%ld", slices);
+        snprintf(text, sizeof text, "%ld", n_columns);
         MPI_Comm comm = open_comm(text, &(struct settings){ scheme, "coo", "cyclic", "1", NULL });
-        check_case("%s on %d nodes: bytes of %ld columns", scheme, nodes, slices);
+        check_case("%s on %d nodes: bytes of %ld columns", scheme, nodes, n_columns);
         call_coo(&tensor, &oracle, &index_types[0], comm, &result);
-        check_bytes(comm, slices, n, units);
+        check_bytes(comm, n_columns, n, units);
         MPI_Comm_free(&comm);
     }
     check_success(MPIX_Sparse_result_free(&result), "MPIX_Sparse_result_free");

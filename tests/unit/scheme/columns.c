@@ -152,20 +152,43 @@ static struct sar_agreed lstm(int ranks, uint64_t columns)
     return a;
 }
 
-/* The choice is no dearer than any number that a setting can force, of those that it tries. */
+/* Compares the choice with each number of slices that a setting can force. Groups of unequal numbers of ranks
+ * that were not priced may gain a little. */
+static void check_cheapest(struct sar_agreed a)
+{
+    struct sar_owner_cost_terms chosen = sar_owner_columns_terms(&a, 1);
+    double price = sar_owner_seconds(&a, &chosen);
+    uint64_t ranks = (uint64_t)a.machine.ranks;
+    for (uint64_t columns = 1; columns <= ranks; columns++) {
+        struct sar_agreed forced = a;
+        forced.partition.columns = columns;
+        struct sar_owner_cost_terms terms = sar_owner_columns_terms(&forced, 1);
+        bool priced = ranks % columns == 0 || (columns & (columns - 1)) == 0;
+        if (price > (priced ? 1 : 1.02) * sar_owner_seconds(&a, &terms))
+            fail_msg("%llu ranks, %g rows of %zu: %llu slices cost %g, the %d that were chosen %g",
+                     (unsigned long long)ranks, a.data.nnz_mean, a.desc.row_len, (unsigned long long)columns,
+                     sar_owner_seconds(&a, &terms), sar_columns_max_slices(&chosen.columns), price);
+        assert_int_equal(terms.map.parts, terms.columns.groups);
+    }
+}
+
 static void test_the_cheapest_is_chosen(void **state)
 {
+    static const int numbers[] = { 2, 3, 5, 6, 7, 8, 12, 13, 16, 20, 24, 32, 36, 48, 64, 96, 128 };
+    static const double batches[] = { 400, 2000, 8966, 40000 };
+    static const size_t widths[] = { 16, 64, 512 };
     (void)state;
-    for (int ranks = 2; ranks <= 128; ranks *= 2) {
-        struct sar_agreed a = lstm(ranks, SAR_U64_AUTO);
+    for (size_t i = 0; i < LENGTH(numbers); i++) {
+        struct sar_agreed a = lstm(numbers[i], SAR_U64_AUTO);
         struct sar_owner_cost_terms chosen = sar_owner_columns_terms(&a, 1);
-        bool fullest_part_weighs = ranks >= 16 && ranks <= 64; /* more than the work on slices */
+        bool fullest_part_weighs = numbers[i] >= 16 && numbers[i] <= 64; /* more than the work on slices */
         assert_true(!fullest_part_weighs || sar_columns_sliced(&chosen.columns));
-        for (uint64_t columns = 1; columns <= (uint64_t)ranks; columns *= 2) {
-            struct sar_agreed forced = lstm(ranks, columns);
-            struct sar_owner_cost_terms terms = sar_owner_columns_terms(&forced, 1);
-            assert_true(sar_owner_seconds(&a, &chosen) <= sar_owner_seconds(&a, &terms));
-            assert_int_equal(terms.map.parts, terms.columns.groups);
+        for (size_t b = 0; b < LENGTH(batches); b++) {
+            for (size_t w = 0; w < LENGTH(widths); w++) {
+                a.desc = vec_desc_make(SAR_FLOAT, SAR_SUM, 793470, widths[w]);
+                a.data.nnz_mean = a.data.nnz_max = batches[b];
+                check_cheapest(a);
+            }
         }
     }
 }
