@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/nearest.h"
+
 /* Columns of the help text: where the texts of options begin, and where lines end. */
 enum { HELP_LEFT = 31, HELP_END = 100 };
 
@@ -112,6 +114,24 @@ static bool print_error(const struct perf_command *command, const char *before, 
     return false;
 }
 
+static bool print_unknown(const struct perf_command *command, const char *argument)
+{
+    size_t length = strncmp(argument, "--", 2) == 0 ? strcspn(argument + 2, "=") : 0;
+    const char *nearest = NULL;
+    unsigned distance = sar_edit_limit(length);
+
+    for (int i = 0; i < command->n && length > 1; i++) {
+        unsigned found = sar_edit_distance(argument + 2, length, command->options[i].name);
+        if (found < distance) {
+            distance = found;
+            nearest = command->options[i].name;
+        }
+    }
+    fprintf(stderr, "%s: unknown option '%s'%s%s; --help lists them\n", command->program, argument,
+            nearest == NULL ? "" : "; did you mean --", nearest == NULL ? "" : nearest);
+    return false;
+}
+
 /* Reads the option at argv[*i] and its value, which may be the next argument. */
 static bool read_option(const struct perf_command *command, char **argv, int *i, void *to, bool *given)
 {
@@ -119,7 +139,7 @@ static bool read_option(const struct perf_command *command, char **argv, int *i,
     const struct perf_option *o = find(command, argv[*i], &value);
 
     if (o == NULL)
-        return print_error(command, "unknown option '", argv[*i], "'; --help lists them");
+        return print_unknown(command, argv[*i]);
     if (o->value == NULL && value != NULL)
         return print_error(command, "option --", o->name, " takes no value");
     if (o->value != NULL && value == NULL)

@@ -3,9 +3,13 @@
 
 #include <ctype.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/config.h"
+#include "base/log.h"
+
+extern char **environ;
 
 enum { LONGEST = 63, LETTERS_FOR_ONE = 3 /* letters of a name that allow for one that differs */ };
 
@@ -37,10 +41,15 @@ unsigned sar_edit_distance(const char *a, size_t length, const char *b)
     return row[columns];
 }
 
+unsigned sar_edit_limit(size_t length)
+{
+    return (unsigned)(length / LETTERS_FOR_ONE) + 1;
+}
+
 const char *sar_nearest_setting(const char *name, size_t length)
 {
     const char *nearest = NULL, *setting, *fallback, *help;
-    unsigned distance = (unsigned)(length / LETTERS_FOR_ONE) + 1;
+    unsigned distance = sar_edit_limit(length);
     for (size_t i = 0; sar_config_setting(i, &setting, &fallback, &help); i++) {
         unsigned found = sar_edit_distance(name, length, setting);
         if (found < distance) {
@@ -49,4 +58,19 @@ const char *sar_nearest_setting(const char *name, size_t length)
         }
     }
     return nearest;
+}
+
+void sar_warn_unknown_settings(void)
+{
+    static atomic_flag warned = ATOMIC_FLAG_INIT;
+    size_t at = 0, length;
+    const char *name;
+    if (atomic_flag_test_and_set(&warned))
+        return;
+    while ((name = sar_config_unknown(environ, &at, &length)) != NULL) {
+        size_t prefix = strlen(SAR_ENV_PREFIX);
+        const char *nearest = sar_nearest_setting(name + prefix, length - prefix);
+        SAR_LOG(WARN, BASE, "%.*s is set but is not a setting of this library%s%s", (int)length, name,
+                nearest == NULL ? "" : "; did you mean " SAR_ENV_PREFIX, nearest == NULL ? "" : nearest);
+    }
 }

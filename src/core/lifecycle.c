@@ -41,24 +41,7 @@ struct settings {
     char error_text[SAR_ERROR_TEXT_SIZE];
 };
 
-extern char **environ;
-
 static struct sar_comm_state *_Atomic deferred;
-
-static void warn_unknown(void)
-{
-    static atomic_flag warned = ATOMIC_FLAG_INIT;
-    size_t at = 0, length;
-    const char *name;
-    if (atomic_flag_test_and_set(&warned))
-        return;
-    while ((name = sar_config_unknown(environ, &at, &length)) != NULL) {
-        size_t prefix = strlen(SAR_ENV_PREFIX);
-        const char *nearest = sar_nearest_setting(name + prefix, length - prefix);
-        SAR_LOG(WARN, BASE, "%.*s is set but is not a setting of this library%s%s", (int)length, name,
-                nearest == NULL ? "" : "; did you mean " SAR_ENV_PREFIX, nearest == NULL ? "" : nearest);
-    }
-}
 
 static uint32_t random_seed(void)
 {
@@ -70,7 +53,7 @@ static uint32_t random_seed(void)
 
 static void read_settings(struct settings *s)
 {
-    warn_unknown();
+    sar_warn_unknown_settings();
     s->status = sar_config_load(&s->config, sar_env_setting, NULL, s->error_text, sizeof s->error_text);
     if (s->status == SAR_OK)
         s->status = sar_policy_check(&s->config, s->error_text, sizeof s->error_text);
