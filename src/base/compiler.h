@@ -28,6 +28,15 @@
 #define SAR_HAS_CLONES false
 #endif
 
+/** Compiles a function for AVX2, as x86-64-v3 has it. A caller tests sar_has_avx2() before. SAR_AVX2 is
+ * undefined if the compiler has no support. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(SAR_NO_CLONES)
+#define SAR_AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt")))
+#define sar_has_avx2() (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
+#else
+#define sar_has_avx2() false
+#endif
+
 /** Compiles a function for AVX-512 as in Ice Lake and Zen 4. A caller tests sar_has_avx512() before.
  * SAR_AVX512 is undefined if the compiler has no support. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(SAR_NO_CLONES)

@@ -9,6 +9,7 @@
 
 #include "base/parallel.h"
 #include "wire/elias_fano.h"
+#include "wire/elias_fano_avx2.h"
 #include "wire/index_util.h"
 
 enum { BATCH = 4 /* bits of a word extracted without a test */ };
@@ -43,7 +44,8 @@ static uint64_t first_word(const struct payload *p, size_t piece)
     return sar_parallel_bound((size_t)(p->s.high / 8 + (p->s.high % 8 != 0)), 1, p->pieces, piece);
 }
 
-/* Collects the low bits of elements [from, end) in a register and stores each full word. */
+/* Collects the low bits of elements [from, end) in a register and stores each full word. `from` is a multiple
+ * of eight; so is `end`, unless it is the end of the list: others write the bytes behind it. */
 SAR_INLINE void pack_low(const void *index, unsigned size, size_t from, size_t end,
                          const struct sar_elias_fano_sizes *s, unsigned char *out)
 {
@@ -61,7 +63,7 @@ SAR_INLINE void pack_low(const void *index, unsigned size, size_t from, size_t e
         }
     }
     if (used > 0)
-        sar_store_partial_word(out + at, s->low - at, word);
+        sar_store_partial_word(out + at, sar_bitmap_bytes((uint64_t)end * s->low_bits) - at, word);
 }
 
 SAR_INLINE uint64_t high_bit(const void *index, unsigned size, size_t i, const struct sar_elias_fano_sizes *s)
@@ -69,22 +71,23 @@ SAR_INLINE uint64_t high_bit(const void *index, unsigned size, size_t i, const s
     return (sar_index_get(index, size, i) >> s->low_bits) + i;
 }
 
-/* Sets the bits of elements [from, end), which lie in words from `at` on. */
-SAR_INLINE void set_high(const void *index, unsigned size, size_t from, size_t end, uint64_t at,
+/* A word of the high bits that is not stored yet. */
+struct high_word {
+    uint64_t at, bits;
+};
+
+/* Sets the bits of elements [from, end), and stores all words but the last one. */
+SAR_INLINE void set_high(const void *index, unsigned size, size_t from, size_t end, struct high_word *word,
                          const struct sar_elias_fano_sizes *s, unsigned char *out)
 {
-    uint64_t bits = 0;
     for (size_t i = from; i < end; i++) {
         uint64_t bit = high_bit(index, size, i, s);
-        if (bit / 64 != at) {
-            sar_bitmap_set_word(out, s->high, at, bits);
-            bits = 0;
-            at = bit / 64;
+        if (bit / 64 != word->at) {
+            sar_bitmap_set_word(out, s->high, word->at, word->bits);
+            *word = (struct high_word){ .at = bit / 64 };
         }
-        bits |= (uint64_t)1 << (bit % 64);
+        word->bits |= (uint64_t)1 << (bit % 64);
     }
-    if (from < end)
-        sar_bitmap_set_word(out, s->high, at, bits);
 }
 
 /* Returns the first element whose high bit is in a word or after it. */
@@ -101,19 +104,60 @@ static size_t first_in_word(const struct payload *p, uint64_t word)
     return low;
 }
 
+/* Elements whose low bits, and whose high bits, are in a range of the payload, and its first word. */
+struct range {
+    size_t low_from, low_end, high_from, high_end;
+    uint64_t word;
+};
+
+SAR_INLINE void write(const struct payload *p, const struct range *r, unsigned size)
+{
+    struct high_word word = { .at = r->word };
+    if (p->s.low_bits != 0)
+        pack_low(p->vec->index, size, r->low_from, r->low_end, &p->s, p->low);
+    set_high(p->vec->index, size, r->high_from, r->high_end, &word, &p->s, p->high);
+    if (r->high_from < r->high_end)
+        sar_bitmap_set_word(p->high, p->s.high, word.at, word.bits);
+}
+
+#if defined(SAR_AVX2)
+SAR_AVX2 static void write_avx2(const struct payload *p, const struct range *r)
+{
+    const struct sar_elias_fano_sizes *s = &p->s;
+    const uint32_t *index = p->vec->index;
+    size_t packed = r->low_from;
+    struct high_word word = { .at = r->word };
+    if (s->low_bits != 0 && s->low_bits <= SAR_AVX2_PACK_BITS)
+        packed = sar_elias_fano_pack_low(index, r->low_from, r->low_end, s->low_bits, p->low);
+    if (s->low_bits != 0)
+        pack_low(index, 4, packed, r->low_end, s, p->low);
+    for (size_t i = r->high_from, next; i < r->high_end; i = next) {
+        i = sar_elias_fano_set_high(index, i, r->high_end, s->low_bits, s->high / 8, &word.at, &word.bits,
+                                    p->high);
+        next = r->high_end - i < SAR_AVX2_LANES ? r->high_end : i + SAR_AVX2_LANES;
+        set_high(index, 4, i, next, &word, s, p->high);
+    }
+    if (r->high_from < r->high_end)
+        sar_bitmap_set_word(p->high, s->high, word.at, word.bits);
+}
+#endif
+
 static enum sar_status write_range(void *arg, size_t i)
 {
     const struct payload *p = arg;
-    unsigned size = p->layout->index_size;
+    bool last = i + 1 == p->pieces;
     uint64_t word = first_word(p, i), end_word = first_word(p, i + 1);
-    uint64_t begin = 8 * word, end = i + 1 == p->pieces ? p->s.high : 8 * end_word;
-    size_t from = i == 0 ? 0 : first_in_word(p, word);
-    size_t to = i + 1 == p->pieces ? p->vec->nnz : first_in_word(p, end_word);
-    if (p->s.low_bits != 0)
-        SAR_FOR_INDEX_SIZE(size, pack_low(p->vec->index, INDEX_SIZE, first_element(p, i),
-                                          first_element(p, i + 1), &p->s, p->low));
+    uint64_t begin = 8 * word, end = last ? p->s.high : 8 * end_word;
+    struct range r = { first_element(p, i), first_element(p, i + 1), i == 0 ? 0 : first_in_word(p, word),
+                       last ? p->vec->nnz : first_in_word(p, end_word), word };
     memset(p->high + begin, 0, end - begin);
-    SAR_FOR_INDEX_SIZE(size, set_high(p->vec->index, INDEX_SIZE, from, to, word, &p->s, p->high));
+#if defined(SAR_AVX2)
+    if (p->layout->index_size == 4 && sar_has_avx2()) {
+        write_avx2(p, &r);
+        return SAR_OK;
+    }
+#endif
+    SAR_FOR_INDEX_SIZE(p->layout->index_size, write(p, &r, INDEX_SIZE));
     return SAR_OK;
 }
 
@@ -190,9 +234,34 @@ SAR_CLONES static void list_u32(const struct payload *p, size_t piece)
     list(p, piece, 4);
 }
 
+#if defined(SAR_AVX2)
+SAR_AVX2 static void list_avx2(const struct payload *p, size_t piece)
+{
+    size_t from = p->before[piece], end = p->before[piece + 1];
+    uint64_t word = first_word(p, piece), end_word = first_word(p, piece + 1);
+    uint32_t *index = p->vec->index;
+    size_t k = sar_elias_fano_list_high(p->high, p->s.low_bits, &word, end_word, from, end, index);
+    list_high(p->high, &p->s, word, end_word, k, end, index, 4);
+    if (p->s.low_bits == 0)
+        return;
+    size_t aligned = (from + SAR_AVX2_LANES - 1) / SAR_AVX2_LANES * SAR_AVX2_LANES, i = from;
+    if (p->s.low_bits <= SAR_AVX2_READ_BITS && aligned <= end) {
+        add_low(p->low, &p->s, from, aligned, index, 4);
+        i = sar_elias_fano_add_low(p->low, p->s.low + p->s.high, p->s.low_bits, aligned, end, index);
+    }
+    add_low(p->low, &p->s, i, end, index, 4);
+}
+#endif
+
 static enum sar_status list_range(void *arg, size_t i)
 {
     const struct payload *p = arg;
+#if defined(SAR_AVX2)
+    if (p->layout->index_size == 4 && sar_has_avx2()) {
+        list_avx2(p, i);
+        return SAR_OK;
+    }
+#endif
     if (p->layout->index_size == 4)
         list_u32(p, i);
     else
