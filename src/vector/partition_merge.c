@@ -9,7 +9,7 @@
 #include "vector/partition.h"
 
 #include <string.h>
-#if defined(SAR_AVX512)
+#if defined(SAR_AVX2)
 #include <immintrin.h>
 #endif
 
@@ -106,15 +106,17 @@ SAR_INLINE size_t slots_to_indices(const struct block *b, const uint32_t *slot, 
     return n;
 }
 
-#if defined(SAR_AVX512)
-SAR_AVX512 static inline size_t slots_to_indices_wide(const struct block *b, const uint32_t *slot,
-                                                      uint32_t *index)
+#if defined(SAR_AVX2)
+/* An offset is inside if the lesser of it and the last offset is it. */
+SAR_AVX2 static inline size_t slots_to_indices_wide(const struct block *b, const uint32_t *slot,
+                                                    uint32_t *index)
 {
     __m256i slots = _mm256_loadu_si256((const __m256i *)slot);
     __m256i offset = _mm256_sub_epi32(slots, _mm256_set1_epi32((int)b->slot));
-    __mmask8 inside = _mm256_cmplt_epu32_mask(offset, _mm256_set1_epi32((int)b->grain));
+    __m256i least = _mm256_min_epu32(offset, _mm256_set1_epi32((int)(b->grain - 1)));
+    __m256 inside = _mm256_castsi256_ps(_mm256_cmpeq_epi32(least, offset));
     _mm256_storeu_si256((__m256i *)index, _mm256_add_epi32(offset, _mm256_set1_epi32((int)b->index)));
-    return (size_t)__builtin_popcount(sar_mask_bits(inside));
+    return (size_t)__builtin_popcount((unsigned)_mm256_movemask_ps(inside));
 }
 #else
 #define slots_to_indices_wide(b, slot, index) slots_to_indices(b, slot, index, 4)
@@ -166,19 +168,22 @@ SAR_INLINE void copy_stripes(struct merge_state *s, unsigned size, size_t bytes,
     }
 }
 
-#if defined(SAR_AVX512)
-SAR_AVX512 static void copy_stripes_wide(struct merge_state *s)
+#if defined(SAR_AVX2)
+SAR_AVX2 static void copy_stripes_wide(struct merge_state *s, size_t bytes)
 {
-    copy_stripes(s, 4, 4, true);
+    if (bytes == 4)
+        copy_stripes(s, 4, 4, true);
+    else
+        copy_stripes(s, 4, 8, true);
 }
 #else
-#define copy_stripes_wide(s) ((void)0)
+#define copy_stripes_wide(s, bytes) ((void)0)
 #endif
 
 static void copy_all(struct merge_state *s, unsigned size, size_t bytes)
 {
-    if (size == 4 && bytes == 4 && sar_has_avx512())
-        copy_stripes_wide(s);
+    if (size == 4 && (bytes == 4 || bytes == 8) && sar_has_avx2())
+        copy_stripes_wide(s, bytes);
     else if (bytes == 4)
         SAR_FOR_INDEX_SIZE(size, copy_stripes(s, INDEX_SIZE, 4, false));
     else if (bytes == 8)
