@@ -30,8 +30,8 @@ enum {
 static const uint64_t sar_bits_of_byte[256] = { SAR_ROWS64(0u), SAR_ROWS64(64u), SAR_ROWS64(128u),
                                                 SAR_ROWS64(192u) };
 
-/** Sets index[k] … to the high bits of the elements of words [*word, end) of the bitmap `in`. Stops before a
- * word whose bits would be written past index[limit]. Returns the next k. */
+/** Sets index[k], index[k + 1] … to the high bits of the elements of words [*word, end) of the bitmap `in`.
+ * Stops before a word whose bits would be written past index[limit]. Returns the next k. */
 SAR_AVX2 static inline size_t sar_elias_fano_list_high(const unsigned char *in, unsigned low_bits,
                                                        uint64_t *word, uint64_t end, size_t k, size_t limit,
                                                        uint32_t *index)
@@ -83,7 +83,8 @@ SAR_AVX2 static inline size_t sar_elias_fano_add_low(const unsigned char *in, ui
 }
 
 /** Packs the low bits of elements from `from` on, a multiple of eight, into `out`. Writes no byte behind the
- * whole ones of element end - 1, and leaves at least the elements whose bits are there. There are 1 to SAR_AVX2_PACK_BITS low bits. Returns the first element that it leaves. */
+ * whole ones of element end - 1, and leaves at least the elements whose bits are there. There are 1 to
+ * SAR_AVX2_PACK_BITS low bits. Returns the first element that it leaves. */
 SAR_AVX2 static inline size_t sar_elias_fano_pack_low(const uint32_t *index, size_t from, size_t end,
                                                       unsigned low_bits, unsigned char *out)
 {
@@ -110,9 +111,9 @@ SAR_AVX2 static inline size_t sar_elias_fano_pack_low(const uint32_t *index, siz
     return i;
 }
 
-/** Sets the high bits of elements from `from` on. *bits has those of word *at that are set already. Stores the
- * words below *at that it returns, and none from `limit` on. Ends before eight elements that span more than
- * two words. Returns the first element that it leaves. */
+/** Sets the high bits of elements from `from` on. *bits has those of word *at that are set already. Stores
+ * the words below the *at that it returns, and none from `limit` on. Ends before eight elements that span
+ * more than two words. Returns the first element that it leaves. */
 SAR_AVX2 static inline size_t sar_elias_fano_set_high(const uint32_t *index, size_t from, size_t end,
                                                       unsigned low_bits, uint64_t limit, uint64_t *at,
                                                       uint64_t *bits, unsigned char *out)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests the payload of the format elias_fano bit by bit against a plain encoder of doc/formats.md: all numbers
- * of low bits, elements close together and far apart, any number of elements, and several threads. A failure
- * means that a fast loop writes or reads other bits. */
+/* Tests the payload of the format elias_fano bit by bit against a plain encoder of doc/formats.md: all
+ * numbers of low bits, elements close together and far apart, any number of elements, and several threads. A
+ * failure means that a fast loop writes or reads other bits. */
 
 #include <stdarg.h>
 #include <stddef.h>
