@@ -110,7 +110,7 @@ struct range {
     uint64_t word;
 };
 
-SAR_INLINE void write(const struct payload *p, const struct range *r, unsigned size)
+SAR_INLINE void write_plain(const struct payload *p, const struct range *r, unsigned size)
 {
     struct high_word word = { .at = r->word };
     if (p->s.low_bits != 0)
@@ -157,7 +157,7 @@ static enum sar_status write_range(void *arg, size_t i)
         return SAR_OK;
     }
 #endif
-    SAR_FOR_INDEX_SIZE(p->layout->index_size, write(p, &r, INDEX_SIZE));
+    SAR_FOR_INDEX_SIZE(p->layout->index_size, write_plain(p, &r, INDEX_SIZE));
     return SAR_OK;
 }
 
