@@ -206,10 +206,13 @@ struct target {
 SAR_INLINE void move_as(const struct slots_batch *at, const unsigned char *from, size_t n, size_t bytes,
                         const struct target *t)
 {
+    size_t *restrict next = t->next;
+    uint32_t *restrict slot = t->slot;
+    unsigned char *restrict value = t->value;
     for (size_t i = 0; i < n; i++) {
-        size_t to = t->next[at->part[i]]++;
-        t->slot[to] = at->slot[i];
-        memcpy(t->value + to * bytes, from + i * bytes, bytes);
+        size_t to = next[at->part[i]]++;
+        slot[to] = at->slot[i];
+        memcpy(value + to * bytes, from + i * bytes, bytes);
     }
 }
 
