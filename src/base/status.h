@@ -13,6 +13,7 @@
     X(NO_MEMORY, "out of memory%s%s")                                                               \
     X(NO_SHM, "cannot allocate shared memory%s%s")                                                  \
     X(NO_FDS, "no file descriptor is left for shared memory: see ulimit -n%s%s")                    \
+    X(MANY_RESULTS, "as many results are kept as may share memory: free some%s%s")                  \
     X(CORRUPT, "a message arrived truncated or inconsistent%s%s")                                   \
     X(PEER_FAILED, "another rank could not carry out its part of the call%s%s")                     \
     X(MPI_FAILED, "an MPI function failed%s%s")                                                     \

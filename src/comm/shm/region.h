@@ -29,7 +29,7 @@ struct sar_shm_handle {
 /** True if a failure means that shared memory is unavailable; private memory may be available. */
 static inline bool sar_shm_region_is_unavailable(enum sar_status status)
 {
-    return status == SAR_NO_SHM || status == SAR_NO_FDS;
+    return status == SAR_NO_SHM || status == SAR_NO_FDS || status == SAR_MANY_RESULTS;
 }
 
 /** Creates and maps a region of zero bytes. Its pages are allocated when they are first touched, on the NUMA

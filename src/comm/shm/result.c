@@ -128,7 +128,7 @@ static enum sar_status check_limit(void)
     if (atomic_load(&live_count) < limit)
         return SAR_OK;
     SAR_LOG(INFO, COMM, "no memory that ranks share: %d results are kept in some", limit);
-    return SAR_NO_SHM;
+    return SAR_MANY_RESULTS;
 }
 
 static void release_ref(struct sar_shm_result *result)

@@ -9,8 +9,8 @@
 
 struct sar_shm_result;
 
-/** Most shared results of a process at a time; beyond that, creating one fails with SAR_NO_SHM. Tests lower
- * it. */
+/** Most shared results of a process at a time; beyond that, creating one fails with SAR_MANY_RESULTS. Tests
+ * lower it. */
 extern int sar_shm_result_limit;
 
 /** Finds or creates a result of at least `bytes` bytes, and makes all ranks of the group its holders. One
