@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "bench/info/configured.h"
 #include "bench/info/info.h"
 #include "bench/lib/schema.h"
 #include "comm/calibration.h"
