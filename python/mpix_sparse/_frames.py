@@ -34,7 +34,7 @@ _BLOCKING = "_counts.py", "blocking_call"
 _WAITS = {
     *(_BLOCKING, ("_world.py", "_create"), ("_backend.py", "_compare_offers")),
     *((f"_{module}.py", "wait") for module in ("pending", "deferred", "probe")),
-    ("_callbacks.py", "_wait_for_call"),
+    *(("_callbacks.py", name) for name in ("wait_for_future", "_wait_for_call")),
 }
 _POLLS = {
     *(("_pending.py", name) for name in ("done", "test", "test_others")),
@@ -217,7 +217,7 @@ class Activity:
         calling = {i for i, stack in stacks.items() if _depth(stack) > (i in own)}
         self.is_in_call = bool(calling)
         busy = any(
-            own[i].startswith(_CALLBACKS) and _runs_program(stack) if i in own else not _waits(stack)
+            not _waits(stack) and (i not in own or own[i].startswith(_CALLBACKS) and _runs_program(stack))
             for i, stack in stacks.items()
         )
         self.surely_waits = self.is_in_call and not busy and not _bounded

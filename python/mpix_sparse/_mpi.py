@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import sys
 from typing import Any, Iterator, Mapping
@@ -74,6 +75,15 @@ def constant(name: str) -> Any:
 
 
 WORLD = constant("COMM_WORLD")
+
+
+@functools.lru_cache(maxsize=None)
+def max_tag() -> int:
+    """The largest tag of a message that MPI takes. MPI is initialised."""
+    value, found = ctypes.POINTER(ctypes.c_int)(), ctypes.c_int()
+    keyval = ctypes.c_int(0 if _OPEN_MPI else 0x64400001)  # MPI_TAG_UB
+    check(library.MPI_Comm_get_attr(WORLD, keyval, ctypes.byref(value), ctypes.byref(found)))
+    return value[0] if found.value else 32767  # which all MPIs take
 
 
 def error_string(code: int) -> str:

@@ -189,6 +189,36 @@ class Steps(Trained):
         hvd.barrier()
         hvd.remove_process_set(process_set)
 
+    @unittest.skipIf(SIZE == 1, "one rank has no other options")
+    def test_options_differ(self):
+        cases = [
+            ({"compression": hvd.Compression.dgc(ratio=0.1)}, {}, "compression Dgc"),
+            *(
+                ({"compression": hvd.Compression.dgc(momentum=each)}, {}, f"momentum={each}")
+                for each in (0.0, 0.5)
+            ),
+            ({"compression": hvd.Compression.fp16}, {}, "compression fp16"),
+            (
+                {"gradient_predivide_factor": 2.0},
+                {"gradient_predivide_factor": 4.0},
+                "factor 2.0, .*factor 4.0",
+            ),
+            ({"backward_passes_per_step": 2}, {}, "backward_passes_per_step 2"),
+            ({"sparse_as_dense": True}, {}, "sparse_as_dense"),
+        ]
+        for ours, theirs, text in cases:
+            model = make_model(False)
+            how = theirs if RANK == SIZE - 1 else ours
+            optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.5), **how)
+            for _ in range(how.get("backward_passes_per_step", 1)):
+                loss_of(model, 0, RANK).backward()
+            with self.subTest(text), self.assertRaisesRegex(
+                ValueError, f"a step of DistributedOptimizer with .*{text}"
+            ):
+                optimizer.step()
+            del optimizer
+        self.assertEqual(hvd.allreduce(torch.ones(3), op=hvd.Sum).tolist(), [SIZE] * 3)
+
     def steps_in_other_order(self, before, sparse, ranks, **how):
         models = [make_model(sparse), make_model(sparse)]
         bases = [torch.optim.SGD(model.parameters(), lr=0.5) for model in models]

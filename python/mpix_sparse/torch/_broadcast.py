@@ -125,8 +125,11 @@ def broadcast_parameters(params: Mapping[str, Any] | Iterable[Any], root_rank: i
         root_rank: the rank to copy from.
 
     Raises:
+        TypeError: params is none of these.
         ValueError: names, shapes or types differ between ranks, on all ranks.
     """
+    if not isinstance(params, Iterable):
+        raise TypeError(f"params is {params!r}; it must be model.state_dict() or model.named_parameters()")
     items = params.items() if isinstance(params, Mapping) else map(_named, params)
     named = sorted(items, key=lambda item: item[0])
     tensors = [(name, tensor) for name, tensor in named if isinstance(tensor, torch.Tensor)]

@@ -202,7 +202,7 @@ def _wait_for_call(future: Any) -> Any:
     return _plain_wait(future)
 
 
-def _wait(future: Any) -> Any:
+def wait_for_future(future: Any) -> Any:
     """Future.wait(), which notes what a thread waits for."""
     worker = getattr(_here, "worker", None)
     if worker is None:
@@ -218,7 +218,7 @@ def run_callbacks_of(future: Any, orders: Orders) -> None:
     """Run the callbacks that the program adds to a future in the threads of this module. torch._C.Future has
     no subclasses with a C++ error, so its methods then() and wait() are replaced; other futures behave as
     before."""
-    torch._C.Future.then, torch._C.Future.wait = _then, _wait
+    torch._C.Future.then, torch._C.Future.wait = _then, wait_for_future
     _ours[future] = orders
 
 

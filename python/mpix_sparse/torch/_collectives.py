@@ -27,7 +27,6 @@ from ._work import Work, WorkGroup
 from ._world import World
 
 _CHUNK = 1 << 30  # bytes in one broadcast; MPI counts in int
-MAX_TAG = (1 << 31) - 1  # tags are passed to MPI in int; it refuses those above its own limit
 _TYPE_BYTES = 64  # of the description of a message
 _NO_BUFFER = ctypes.c_void_p(), ctypes.c_int(0), _types.datatype("uint8")  # on ranks other than the root
 
@@ -209,8 +208,8 @@ def scatter(tensor: torch.Tensor, inputs: Sequence[torch.Tensor], root: int, ran
 
 def refuse_tag(tag: int) -> None:
     """Raise ValueError for a tag that is no tag of MPI."""
-    if not 0 <= tag <= MAX_TAG:
-        raise ValueError(f"the tag is {tag}; it must be from 0 to {MAX_TAG}")
+    if not 0 <= tag <= _mpi.max_tag():
+        raise ValueError(f"the tag is {tag}; it must be from 0 to {_mpi.max_tag()}")
 
 
 def _message(rank: int, tag: int, comm: Any) -> tuple[Any, ...]:

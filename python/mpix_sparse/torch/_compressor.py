@@ -20,6 +20,9 @@ class Compressor:
     wire_values: str
     dtype: torch.dtype | None
 
+    def __str__(self) -> str:
+        return self.wire_values
+
     @property
     def hints(self) -> dict[str, str]:
         """The hints of a plan whose values are sent in 16 bits."""

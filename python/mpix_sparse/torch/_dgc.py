@@ -72,7 +72,10 @@ class Dgc(Compressor):
     sample_ratio: float = 0.01
     masking: bool = False
     dense_below: int = 4096
-    group: Any = None
+    group: Any = field(default=None, repr=False)
+
+    def __str__(self) -> str:
+        return repr(self)
 
     def __post_init__(self) -> None:
         for name, holds, bounds in _BOUNDS:

@@ -56,13 +56,16 @@ class ProcessSet:
             ValueError: the set is not usable, or this process is not one of its ranks.
         """
         if self.process_set_id is None:
-            raise ValueError(f"{self} has not been added; call add_process_set() on all ranks first")
+            raise ValueError(
+                f"{self} has not been added, or was removed; call add_process_set() on all ranks first"
+            )
         if self._members is None:
             raise ValueError(f"rank {world().rank}, which is this process, is not in {self}")
         return self._members
 
     def __str__(self) -> str:
-        return f"process set {self.process_set_id} of ranks {self.ranks}"
+        number = "a process set" if self.process_set_id is None else f"process set {self.process_set_id}"
+        return f"{number} of ranks {self.ranks}"
 
 
 def _numbers(ranks: Any) -> list[int]:

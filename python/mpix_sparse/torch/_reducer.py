@@ -23,7 +23,7 @@ from .. import CooPlan, Plan, ReduceScatterCooPlan
 from .. import allreduce as allreduce_array
 from .._coo import Elements
 from ._agree import agree
-from ._compression import Compressor
+from ._compression import Compression, Compressor
 from ._gather import allgather_object
 from ._join import start_step, any_rank_has_new, register
 from ._process_set import ProcessSet, global_process_set, set_of
@@ -407,18 +407,28 @@ class Reducer:
             self._groups.append(group)
             self.sharded += [slot for slot in group if slot.is_sharded and slot.kind == SPARSE]
 
+    def _options(self) -> str:
+        """The options that must be equal on all ranks, in words."""
+        others = {
+            f"compression {self._compression}": self._compression != Compression.none,
+            f"gradient_predivide_factor {self._scales[1]}": self._scales[1] != 1,
+            f"backward_passes_per_step {self._passes}": self._passes != 1,
+            "sparse_as_dense": self._sparse_as_dense,
+            f"sharded state of {self.shards}": self.shards,
+        }
+        return ", ".join([f"op {self._op.name}", *(text for text, is_set in others.items() if is_set)])
+
     def _check_same_parameters(self) -> None:
-        """Check that new parameters are the same, in the same order, on all ranks, and the op. Collective;
-        blocks.
+        """Check that new parameters are the same, in the same order, on all ranks, and the options.
+        Collective; blocks.
 
         Raises:
-            ValueError: parameters or ops differ; on all ranks.
+            ValueError: parameters or options differ; on all ranks.
         """
         new = [str(slot) for slot in reversed(self._slots[self._compared :])]
         if not new:
             return
-        sharded = f" with sharded state of {self.shards}" if self.shards else ""
-        agree(f"a step of DistributedOptimizer with op {self._op.name}{sharded}", "", self.ranks)
+        agree(f"a step of DistributedOptimizer with {self._options()}", "", self.ranks)
         checksum = zlib.crc32("\n".join(new).encode())
         extremes = numpy.array([checksum, -checksum])
         allreduce_array(extremes, "max", comm=self.ranks.plain, out=extremes)
