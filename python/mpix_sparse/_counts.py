@@ -380,6 +380,24 @@ def is_deadlock(states: dict[int, list[list[Any]]], waiting: set[int]) -> bool:
     return True
 
 
+def needs_ended(states: dict[int, Any], waiting: set[int], ended: set[int]) -> bool:
+    """True if no call in flight of a rank that waits can ever complete, since ranks that have ended have made
+    fewer calls there.
+
+    Args:
+        states: of all ranks, by rank; see state(). None if there are too many calls.
+        waiting, ended: the ranks that wait, and those that start no calls any more.
+    """
+    fewest: dict[str, int] = {}
+    for name, _, started, _, _ in (entry for rank in ended for entry in states[rank] or []):
+        fewest[name] = min(started, fewest.get(name, started))
+    for rank in waiting:
+        calls = [entry for entry in states[rank] or [] if entry[3]]
+        if calls and all(number > fewest.get(name, number) for name, _, _, number, _ in calls):
+            return True
+    return False
+
+
 def _may_complete(mine: Any, entries: list[Any]) -> bool:
     """True if all ranks have started a call in flight, and none is still in another function.
 

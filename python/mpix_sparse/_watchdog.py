@@ -243,13 +243,20 @@ class _Watchdog:
             return
         is_clear = all(each.is_sure and not each.uses_parts for each in answers.values())
         is_late = is_clear or waited >= UNCLEAR_LIMIT_SECONDS
-        if self._ended and is_late or self._is_deadlock():
+        if self._ended and (is_late or self._needs_ended()) or self._is_deadlock():
             abort(_sentence(sorted(self._ended), {rank: each.text for rank, each in answers.items()}), 1)
+
+    def _states(self) -> dict[int, Any]:
+        """The calls of all ranks."""
+        return {**self._ended, **{rank: each.calls for rank, each in self._answers.items()}}
+
+    def _needs_ended(self) -> bool:
+        """True if a rank waits for ranks that have ended, whatever its other threads do."""
+        return _counts.needs_ended(self._states(), set(self._answers), set(self._ended))
 
     def _is_deadlock(self) -> bool:
         """True if no call in flight can complete, and two rounds of answers are equal."""
-        answers, last = self._answers, self._last
-        states = {**self._ended, **{rank: each.calls for rank, each in answers.items()}}
+        answers, last, states = self._answers, self._last, self._states()
         return (
             all(each.is_sure or self._ended and each.may_wait for each in answers.values())
             and all(rank in last and each.is_equal(last[rank]) for rank, each in answers.items())
