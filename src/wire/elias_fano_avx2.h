@@ -7,7 +7,6 @@
 #define SAR_WIRE_ELIAS_FANO_AVX2_H
 
 #include "base/word.h"
-#include "wire/elias_fano.h"
 
 enum {
     SAR_AVX2_LANES = 8,
