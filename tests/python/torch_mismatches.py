@@ -319,7 +319,7 @@ class Functions(unittest.TestCase):
             ("a tensor is needed, not list", TypeError, lambda: hvd.allreduce([1.0])),
             ("a tensor is needed, not float", TypeError, lambda: hvd.broadcast(1.0, 0)),
             ("root is '0'; it must be the number", ValueError, lambda: hvd.broadcast(torch.ones(3), "0")),
-            ("is not iterable", TypeError, lambda: hvd.broadcast_parameters(None)),
+            ("params is None; it must be", TypeError, lambda: hvd.broadcast_parameters(None)),
             ("layout torch.sparse_coo", TypeError, lambda: hvd.grouped_allreduce([sparse])),
             ("no Average of int64", ValueError, lambda: hvd.grouped_allreduce([torch.ones(3), ints])),
             ("compression is 3", TypeError, lambda: hvd.allreduce(torch.ones(3), compression=3)),
