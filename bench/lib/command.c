@@ -117,18 +117,12 @@ static bool print_error(const struct perf_command *command, const char *before, 
 static bool print_unknown(const struct perf_command *command, const char *argument)
 {
     size_t length = strncmp(argument, "--", 2) == 0 ? strcspn(argument + 2, "=") : 0;
-    const char *nearest = NULL;
-    unsigned distance = sar_edit_limit(length);
+    struct sar_nearest nearest = sar_nearest_begin(argument + 2, length);
 
-    for (int i = 0; i < command->n && length > 1; i++) {
-        unsigned found = sar_edit_distance(argument + 2, length, command->options[i].name);
-        if (found < distance) {
-            distance = found;
-            nearest = command->options[i].name;
-        }
-    }
+    for (int i = 0; i < command->n && length > 1; i++)
+        sar_nearest_try(&nearest, command->options[i].name);
     fprintf(stderr, "%s: unknown option '%s'%s%s; --help lists them\n", command->program, argument,
-            nearest == NULL ? "" : "; did you mean --", nearest == NULL ? "" : nearest);
+            nearest.found == NULL ? "" : "; did you mean --", nearest.found == NULL ? "" : nearest.found);
     return false;
 }
 

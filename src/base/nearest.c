@@ -41,23 +41,27 @@ unsigned sar_edit_distance(const char *a, size_t length, const char *b)
     return row[columns];
 }
 
-unsigned sar_edit_limit(size_t length)
+struct sar_nearest sar_nearest_begin(const char *name, size_t length)
 {
-    return (unsigned)(length / LETTERS_FOR_ONE) + 1;
+    return (struct sar_nearest){ name, length, NULL, (unsigned)(length / LETTERS_FOR_ONE) + 1 };
+}
+
+void sar_nearest_try(struct sar_nearest *nearest, const char *candidate)
+{
+    unsigned distance = sar_edit_distance(nearest->name, nearest->length, candidate);
+    if (distance < nearest->distance) {
+        nearest->found = candidate;
+        nearest->distance = distance;
+    }
 }
 
 const char *sar_nearest_setting(const char *name, size_t length)
 {
-    const char *nearest = NULL, *setting, *fallback, *help;
-    unsigned distance = sar_edit_limit(length);
-    for (size_t i = 0; sar_config_setting(i, &setting, &fallback, &help); i++) {
-        unsigned found = sar_edit_distance(name, length, setting);
-        if (found < distance) {
-            nearest = setting;
-            distance = found;
-        }
-    }
-    return nearest;
+    const char *setting, *fallback, *help;
+    struct sar_nearest nearest = sar_nearest_begin(name, length);
+    for (size_t i = 0; sar_config_setting(i, &setting, &fallback, &help); i++)
+        sar_nearest_try(&nearest, setting);
+    return nearest.found;
 }
 
 void sar_warn_unknown_settings(void)

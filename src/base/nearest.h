@@ -10,12 +10,23 @@
  * Levenshtein's distance. Letters of both cases are equal. UINT_MAX for names of more than 63 characters. */
 unsigned sar_edit_distance(const char *a, size_t length, const char *b);
 
-/** Returns the distance from which on a name of `length` characters is not a misspelt one: more than a third
- * of its letters differ. */
-unsigned sar_edit_limit(size_t length);
+/** A search for the name that the first `length` characters of `name` misspell. */
+struct sar_nearest {
+    const char *name;
+    size_t length;
+    const char
+        *found; /**< the nearest candidate so far, or NULL if more than a third of the letters differ */
+    unsigned distance; /**< edit distance of `found`, or the first one that is too large */
+};
+
+/** Returns a search without candidates. */
+struct sar_nearest sar_nearest_begin(const char *name, size_t length);
+
+/** Compares the name with a candidate. */
+void sar_nearest_try(struct sar_nearest *nearest, const char *candidate);
 
 /** Returns the setting nearest to the first `length` characters of a name, both without prefix, or NULL if
- * none is nearer than the limit. */
+ * more than a third of the letters differ. */
 const char *sar_nearest_setting(const char *name, size_t length);
 
 /** Warns of each variable of the environment that has the library's prefix and is no setting. The first call

@@ -45,7 +45,7 @@ static uint64_t first_word(const struct payload *p, size_t piece)
 }
 
 /* Collects the low bits of elements [from, end) in a register and stores each full word. `from` is a multiple
- * of eight; so is `end`, unless it is the end of the list: others write the bytes behind it. */
+ * of eight. So is `end`, unless it is the end of the list: another thread may write the next bytes. */
 SAR_INLINE void pack_low(const void *index, unsigned size, size_t from, size_t end,
                          const struct sar_elias_fano_sizes *s, unsigned char *out)
 {

@@ -94,7 +94,7 @@ SAR_AVX2 static inline size_t sar_elias_fano_pack_low(const uint32_t *index, siz
     size_t i = from, bytes = (size_t)((uint64_t)end * low_bits / 8);
     for (; i / 8 * low_bits + half + 8 <= bytes; i += SAR_AVX2_LANES) {
         __m256i low = _mm256_and_si256(_mm256_loadu_si256((const __m256i *)(index + i)), mask);
-        /* Of two neighbours in 64 bits, the second one moves down to the first. */
+        /* Each 64 bits hold two elements. Shift the bits of the second to those after the first. */
         __m256i pairs =
             _mm256_or_si256(_mm256_blend_epi32(low, _mm256_setzero_si256(), 0xaa),
                             _mm256_srl_epi64(_mm256_blend_epi32(low, _mm256_setzero_si256(), 0x55), pair));

@@ -60,8 +60,8 @@ static void check(const struct sar_wire_layout *layout, void *index, size_t nnz)
     free(expected);
 }
 
-/* Elements at gaps of at most `gap` slots. Each element of 64, if `jump`, is behind a gap of as many slots as
- * are left over. */
+/* Elements at gaps of at most `gap` slots. With `jump`, the slots that are left over are divided among gaps
+ * after every 64th element. */
 static void try(uint64_t slots, size_t nnz, uint64_t gap, bool jump, unsigned size)
 {
     struct sar_wire_layout layout = { slots, 4, 1, size, false, SAR_PRECISION_FULL };
