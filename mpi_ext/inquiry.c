@@ -119,6 +119,12 @@ static void check_profile(struct sar_call_args *call, const void *buf, MPI_Count
         sar_error_set(&call->result.error, SAR_BAD_OUTPUT, SAR_NULL_PROFILE);
 }
 
+/* One for each element gives exact numbers. */
+static uint32_t slots_of(MPI_Count count)
+{
+    return count < 1 ? 1 : count < PROFILE_SLOTS ? (uint32_t)count : PROFILE_SLOTS;
+}
+
 int PMPIX_Sparse_profile(const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Comm comm,
                          MPIX_Sparse_profile_t *profile)
 {
@@ -146,7 +152,7 @@ int PMPIX_Sparse_profile(const void *buf, MPI_Count count, MPI_Datatype datatype
     call.sig.desc.index_size = sar_index_size(call.sig.desc.count);
     sar_user_buffers_open(&call, comm_state);
     sar_progress_drain(comm_state);
-    sar_progress_profile(comm_state, &call, PROFILE_SLOTS, &measured);
+    sar_progress_profile(comm_state, &call, slots_of(count), &measured);
     sar_user_buffers_release(&call);
     if (call.result.error.status == SAR_OK)
         copy_profile(&measured, comm_state, count, profile);

@@ -34,9 +34,9 @@ from ._halves import (
 )
 from ._pending import Handle, wait_all
 from ._hints import get_info, set_info
-from ._inquiry import Profile, Report, profile, report
+from ._inquiry import Profile, Report, barrier, profile, report
 from ._library import version
-from ._mpi import barrier, finalize, init, is_initialized, rank, size
+from ._mpi import finalize, init, is_initialized, rank, size
 from ._plan import AllgatherCooPlan, CooPlan, Plan, ReduceScatterCooPlan, plan_start_all
 from ._topk import dgc_step, topk_select, topk_threshold
 from ._version import __version__

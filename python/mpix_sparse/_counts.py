@@ -69,7 +69,6 @@ _BLOCKING = {
     "MPIX_Sparse_dgc_step": 6,
     "MPI_Allgather": 6,
     "MPI_Allreduce": 5,
-    "MPI_Barrier": 0,
     "MPI_Bcast": 4,
     "MPI_Comm_dup": 0,
     "MPI_Comm_split": 0,

@@ -12,6 +12,7 @@ _FUNCTIONS = {
     "plan_start": "start",
     "plan_start_coo": "start",
     "comm_set_info": "set_info",
+    "profile": "profile or barrier",
 }
 _FUNCTION = re.compile(r"\bMPIX_(S|Is)parse_([a-z_]+)")
 _OP = re.compile(r"\bMPI_(SUM|PROD|MAX|MIN|LAND|LOR|LXOR|BAND|BOR|BXOR)\b")

@@ -152,6 +152,17 @@ def profile(array: Any, *, comm: Any = None, row: int = 1) -> Profile:
     return Profile(**fields)
 
 
+def barrier(comm: Any = None) -> None:
+    """Wait for all ranks of a communicator, and for this rank's calls in flight there. Collective over comm.
+
+    Raises:
+        Error: another rank makes another call.
+    """
+    # The check of arguments waits for all ranks. The C library has no barrier; this is the profile of no elements.
+    handle, number, found = _hints.communicator(comm), _mpi.constant("INT32_T"), CProfile()
+    _mpi.check(library.MPIX_Sparse_profile(None, ctypes.c_longlong(0), number, handle, ctypes.byref(found)))
+
+
 def report(comm: Any = None) -> Report:
     """Report on the last call that has completed on a communicator. Not collective.
 

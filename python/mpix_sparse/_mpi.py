@@ -291,13 +291,6 @@ def world_ranks(comm: Any) -> list[int]:
     return list(found)
 
 
-def barrier(comm: Any = None) -> None:
-    """Wait for all ranks of a communicator. Collective."""
-    handle = communicator(comm)
-    note_part(handle)
-    check(library.MPI_Barrier(handle))
-
-
 class Info:
     """An info object with hints for this library, freed at the end of the block. The prefix
     mpix_sparse_ of names is optional."""

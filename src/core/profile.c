@@ -168,6 +168,11 @@ static double density_of(double nnz, const struct sar_vec_desc *desc)
     return desc->count == 0 ? 0 : nnz / (double)desc->count;
 }
 
+struct sar_profile sar_profile_of_nothing(int ranks)
+{
+    return (struct sar_profile){ .skewness = 1, .gamma = sar_densification_independent(0, ranks) };
+}
+
 enum sar_status sar_profile_start(const struct sar_comm *comm, const struct sar_vec_desc *desc,
                                   const struct sar_spvec *vec, uint32_t slots, struct sar_arena *arena,
                                   struct sar_profile_state *state)

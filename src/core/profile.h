@@ -56,6 +56,9 @@ struct sar_profile_state {
     struct sar_collective collective;
 };
 
+/** The profile of a vector without elements. Local. */
+struct sar_profile sar_profile_of_nothing(int ranks);
+
 /** Starts to profile a tensor from each rank's elements. Collective; costs a vote, an allgather of two
  * numbers, and an allreduce of 2 * slots bytes.
  *

@@ -220,6 +220,10 @@ void sar_progress_profile(struct sar_comm_state *comm_state, struct sar_call_arg
     sar_parallel_end(former);
     if (!agree_blocking(&op))
         return;
+    if (args->sig.desc.count == 0) {
+        *profile = sar_profile_of_nothing(comm_state->comm.ranks);
+        return;
+    }
     op.run.phase_span = sar_task_span(&op.task, "profile");
     op.run.status = sar_profile_start(&comm_state->comm, &args->sig.desc, &vec, slots,
                                       &comm_state->memory.arena, &op.run.profile);

@@ -79,6 +79,13 @@ class Mismatches(unittest.TestCase):
                 self.refused(text, lambda call=call: coo(count) if ODD else call(ones(count)))
             self.refused(text, lambda: plan(ones(count)) if ODD else mpix_sparse.allreduce(ones(count)))
 
+    def test_barrier(self):
+        text = r"ranks call different functions: .*(barrier on rank . and |and .*barrier on rank )"
+        for count in COUNTS:
+            for call in (*CALLS, lambda array: coo(array.size)):
+                self.refused(text, lambda call=call: mpix_sparse.barrier() if ODD else call(ones(count)))
+        mpix_sparse.barrier()
+
     def test_places(self):
         """A call in place on one rank only."""
         for count in COUNTS:

@@ -83,9 +83,14 @@ def barrier(comm: Any = None) -> None:
 
     Not for functions that jax traces, where it would run once, during tracing. Errors of earlier calls are
     forgotten: see "Errors" in the package's description.
+
+    Raises:
+        Error: another rank makes another call of this package.
     """
+    world = world_of(comm)
     wait_for_calls()
-    _mpi.barrier(comm)
+    with world.lock:
+        _inquiry.barrier(world.plain)
 
 
 def set_info(comm: Any = None, **hints: Any) -> None:
