@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "comm/watchdog.h"
 #include "mpi_ext/lifecycle.h"
 #include "mpi_ext/datatypes.h"
 #include "core/persistent.h"
@@ -87,9 +88,33 @@ static void describe_fork(char *text, size_t capacity)
     snprintf(text, capacity, sar_status_text(SAR_FORKED), "", "");
 }
 
+static const char *const function_names[SAR_FUNCTIONS] = {
+    [SAR_FUNCTION_DENSE] = "MPIX_Sparse_allreduce",
+    [SAR_FUNCTION_COO] = "MPIX_Sparse_allreduce_coo",
+    [SAR_FUNCTION_PROFILE] = "MPIX_Sparse_profile",
+    [SAR_FUNCTION_INIT] = "MPIX_Sparse_allreduce_init",
+    [SAR_FUNCTION_COO_INIT] = "MPIX_Sparse_allreduce_coo_init",
+    [SAR_FUNCTION_START] = "MPIX_Sparse_plan_start",
+    [SAR_FUNCTION_COO_START] = "MPIX_Sparse_plan_start_coo",
+    [SAR_FUNCTION_TOPK] = "MPIX_Sparse_topk_threshold",
+    [SAR_FUNCTION_DGC] = "MPIX_Sparse_dgc_step",
+    [SAR_FUNCTION_REDUCE_SCATTER] = "MPIX_Sparse_reduce_scatter",
+    [SAR_FUNCTION_REDUCE_SCATTER_INIT] = "MPIX_Sparse_reduce_scatter_init",
+    [SAR_FUNCTION_REDUCE_SCATTER_START] = "MPIX_Sparse_plan_start of a reduce_scatter",
+    [SAR_FUNCTION_REDUCE_SCATTER_COO] = "MPIX_Sparse_reduce_scatter_coo",
+    [SAR_FUNCTION_REDUCE_SCATTER_COO_INIT] = "MPIX_Sparse_reduce_scatter_coo_init",
+    [SAR_FUNCTION_REDUCE_SCATTER_COO_START] = "MPIX_Sparse_plan_start_coo of a reduce_scatter",
+    [SAR_FUNCTION_ALLGATHER_COO] = "MPIX_Sparse_allgather_coo",
+    [SAR_FUNCTION_ALLGATHER_COO_INIT] = "MPIX_Sparse_allgather_coo_init",
+    [SAR_FUNCTION_ALLGATHER_COO_START] = "MPIX_Sparse_plan_start_coo of an allgather",
+    [SAR_FUNCTION_BCAST_DELTA] = "MPIX_Sparse_bcast_delta",
+    [SAR_FUNCTION_BCAST_COO] = "MPIX_Sparse_bcast_coo",
+};
+
 void sar_error_setup(void)
 {
     char text[MPI_MAX_ERROR_STRING];
+    sar_watchdog_name_functions(function_names, SAR_FUNCTIONS);
     describe_fork(text, sizeof text);
     code_with_text(SAR_FORKED, text, true);
 }
@@ -125,28 +150,6 @@ static void describe_plans(int64_t number, char *text, size_t capacity)
 /* Describe a value of an argument that must be equal on all ranks. */
 static void describe_field(enum sar_agree_field field, int64_t number, char *text, size_t capacity)
 {
-    static const char *const calls[SAR_FUNCTIONS] = {
-        [SAR_FUNCTION_DENSE] = "MPIX_Sparse_allreduce",
-        [SAR_FUNCTION_COO] = "MPIX_Sparse_allreduce_coo",
-        [SAR_FUNCTION_PROFILE] = "MPIX_Sparse_profile",
-        [SAR_FUNCTION_INIT] = "MPIX_Sparse_allreduce_init",
-        [SAR_FUNCTION_COO_INIT] = "MPIX_Sparse_allreduce_coo_init",
-        [SAR_FUNCTION_START] = "MPIX_Sparse_plan_start",
-        [SAR_FUNCTION_COO_START] = "MPIX_Sparse_plan_start_coo",
-        [SAR_FUNCTION_TOPK] = "MPIX_Sparse_topk_threshold",
-        [SAR_FUNCTION_DGC] = "MPIX_Sparse_dgc_step",
-        [SAR_FUNCTION_REDUCE_SCATTER] = "MPIX_Sparse_reduce_scatter",
-        [SAR_FUNCTION_REDUCE_SCATTER_INIT] = "MPIX_Sparse_reduce_scatter_init",
-        [SAR_FUNCTION_REDUCE_SCATTER_START] = "MPIX_Sparse_plan_start of a reduce_scatter",
-        [SAR_FUNCTION_REDUCE_SCATTER_COO] = "MPIX_Sparse_reduce_scatter_coo",
-        [SAR_FUNCTION_REDUCE_SCATTER_COO_INIT] = "MPIX_Sparse_reduce_scatter_coo_init",
-        [SAR_FUNCTION_REDUCE_SCATTER_COO_START] = "MPIX_Sparse_plan_start_coo of a reduce_scatter",
-        [SAR_FUNCTION_ALLGATHER_COO] = "MPIX_Sparse_allgather_coo",
-        [SAR_FUNCTION_ALLGATHER_COO_INIT] = "MPIX_Sparse_allgather_coo_init",
-        [SAR_FUNCTION_ALLGATHER_COO_START] = "MPIX_Sparse_plan_start_coo of an allgather",
-        [SAR_FUNCTION_BCAST_DELTA] = "MPIX_Sparse_bcast_delta",
-        [SAR_FUNCTION_BCAST_COO] = "MPIX_Sparse_bcast_coo",
-    };
     if (field == SAR_AGREE_DATATYPE)
         sar_datatype_describe(number, text, capacity);
     else if (field == SAR_AGREE_OP)
@@ -154,7 +157,7 @@ static void describe_field(enum sar_agree_field field, int64_t number, char *tex
     else if (field == SAR_AGREE_FUSION)
         describe_plans(number, text, capacity);
     else if (field == SAR_AGREE_FUNCTION && number >= 0 && number < SAR_FUNCTIONS)
-        snprintf(text, capacity, "%s", calls[number]);
+        snprintf(text, capacity, "%s", function_names[number]);
     else if (field == SAR_AGREE_IN_PLACE && number > 1)
         snprintf(text, capacity, "number %lld of the communicator", (long long)(number >> 1));
     else if (field == SAR_AGREE_IN_PLACE)
@@ -178,11 +181,14 @@ static void describe_mismatch(const struct sar_error *error, char *text, size_t 
     snprintf(text, capacity, sar_status_text(error->status), left, right);
 }
 
+enum { VALUE_CHARS = 128 };
+
 static const char *const faults[] = {
     [SAR_FAULT_NULL] = "null",
-    [SAR_FAULT_ALIASED] = "the other buffer",
+    [SAR_FAULT_ALIASED] = "the other buffer, which MPI_IN_PLACE is for",
     [SAR_FAULT_IN_PLACE] = "MPI_IN_PLACE, which has no meaning here",
-    [SAR_FAULT_WRONG_KIND] = "of the other kind of buffers",
+    [SAR_FAULT_WRONG_KIND] =
+        "of the other kind: MPIX_Sparse_plan_start is for dense buffers, _start_coo for coordinates",
     [SAR_FAULT_IN_USE] = "in use by a call that is not done",
     [SAR_FAULT_COMM_FREED] = "of a communicator that was freed",
     [SAR_FAULT_STRIDED] = "not contiguous",
@@ -227,7 +233,7 @@ static void describe_value(const struct sar_error *error, char *text, size_t cap
 
 static void describe(const struct sar_error *error, const char *detail, char *text, size_t capacity)
 {
-    char value[64], rank[32] = "";
+    char value[VALUE_CHARS], rank[32] = "";
     if (error->status >= SAR_MISMATCHED_CALL) {
         describe_mismatch(error, text, capacity);
         return;

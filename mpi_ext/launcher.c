@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Launchers tell their processes how many there are by variables of their own. SLURM_NTASKS is no evidence: a
- * batch script has it too.
+ * batch script has it too. Only srun sets SLURM_STEP_NUM_TASKS.
  *
  * An MPI exports symbols that its mpi.h uses. Where those of another MPI are in the process, its calls of MPI
  * may crash, without a word from either. */
@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/env.h"
 #include "base/log.h"
@@ -47,8 +48,9 @@ static long processes_by(const char *variable)
  * have started one process below another launcher. */
 static const char *find_launcher(void)
 {
-    static const char *const variables[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS",
-                                             "MV2_COMM_WORLD_SIZE", "JSM_NAMESPACE_SIZE" };
+    static const char *const variables[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",           "MPI_LOCALNRANKS",
+                                             "MV2_COMM_WORLD_SIZE",  "JSM_NAMESPACE_SIZE", "FLUX_JOB_SIZE",
+                                             "SLURM_STEP_NUM_TASKS" };
     if (processes_by(own_variable) == 1)
         return NULL;
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
@@ -67,6 +69,7 @@ void sar_launcher_check(void)
         return;
     SAR_LOG(WARN, MPI,
             "%s says %ld processes, but this MPI has one rank: the launcher belongs to another MPI; start "
-            "the program with the mpiexec of %s",
-            variable, processes_by(variable), mpi_name);
+            "the program with the mpiexec of %s%s",
+            variable, processes_by(variable), mpi_name,
+            strncmp(variable, "SLURM", 5) == 0 ? ", or give srun the option --mpi that this MPI needs" : "");
 }

@@ -172,7 +172,8 @@ static bool check_options(const struct info_options *options, const bool *given)
             return info_print_error("option --explain", "%s is missing", operands[i].name);
     for (int i = 0; i < (int)(sizeof of_explain / sizeof *of_explain) && !options->explain; i++)
         if (given[of_explain[i]])
-            return info_print_error("option --explain", "is missing, to which --%s belongs",
+            return info_print_error("option --explain",
+                                    "is missing; --%s needs --explain COUNT DENSITY RANKS",
                                     table[of_explain[i]].name);
     return true;
 }

@@ -114,19 +114,22 @@ static void print_head(const struct info_options *options, const struct sar_agre
     printf("# %lld elements of %zu B, %.0f evenly spread on each of %lld ranks, interface %s\n",
            options->count, a->desc.element_size, a->data.nnz_mean, options->ranks,
            perf_interface_name(options->interface));
-    printf("# %s:", options->gamma.n > 0 ? "as given" : "as if ranks chose alone");
+    printf("# %s: densification", options->gamma.n > 0 ? "as given" : "as if ranks chose alone");
     for (int i = 1; i < a->data.densification.points; i++)
-        printf(" gamma^%d %.3f", a->data.densification.ranks[i], a->data.densification.ratio[i]);
+        printf(" %d:%.3f", a->data.densification.ranks[i], a->data.densification.ratio[i]);
     if (a->topo.node_ranks == 1)
         printf("\n# each rank a node of its own, ");
     else
-        printf("\n# %d nodes of %d ranks, within which alpha %.3g s, overhead %.3g s, beta %.3g s/B, else ",
-               a->topo.nodes, a->topo.node_ranks, m->intra_alpha, m->intra_overhead, m->intra_beta);
+        printf("\n# %d node%s of %d ranks, within which alpha %.3g s, overhead %.3g s, beta %.3g s/B, else ",
+               a->topo.nodes, a->topo.nodes == 1 ? "" : "s", a->topo.node_ranks, m->intra_alpha,
+               m->intra_overhead, m->intra_beta);
     printf("alpha %.3g s a message, overhead %.3g s a further one, beta %.3g s/B (%.3g Gb/s)\n", m->alpha,
            m->overhead, m->beta, 8e-9 / m->beta);
     printf("# gamma %.3g s an element reduced, memory %.3g s/B\n", m->gamma, m->memory);
-    printf("# %d thread%s a rank: work takes %.3g times as long as with one\n", threads,
-           threads == 1 ? "" : "s", m->thread_ratio);
+    printf("# %d thread%s a rank", threads, threads == 1 ? "" : "s");
+    if (threads > 1)
+        printf(": work takes %.3g times as long as with one", m->thread_ratio);
+    puts("");
     printf("# dense as a tree of messages and a ring of bytes: %.3g s, %.3g s/B\n", m->dense_alpha,
            m->dense_beta);
     if (a->topo.node_ranks > 1 && a->call.dense_face)
@@ -230,7 +233,7 @@ static struct price price_of(const struct sar_selection *s, const struct sar_agr
 static void print_row(const struct price *p)
 {
     if (p->unsupported_reason != NULL) {
-        printf("%-22s not eligible: %s\n", p->scheme, p->unsupported_reason);
+        printf("%-22s not considered: %s\n", p->scheme, p->unsupported_reason);
         return;
     }
     printf("%-22s %14.1f %16.0f", p->scheme, p->seconds * 1e6, p->bytes);

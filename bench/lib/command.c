@@ -153,7 +153,7 @@ static bool read_operands(const struct perf_command *command, const char *const 
     if (n > 0 && (command->n_operands == 0 || !given[command->operands_of])) {
         fprintf(stderr, "%s: argument '%s' belongs to no option", command->program, texts[0]);
         if (command->n_operands > 0)
-            fprintf(stderr, "; option --%s, which takes arguments, is missing", owner->name);
+            fprintf(stderr, "; only --%s takes arguments, and it is missing", owner->name);
         fputs("; --help lists the options\n", stderr);
         return false;
     }

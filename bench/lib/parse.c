@@ -53,6 +53,10 @@ bool perf_parse_real(const struct perf_domain *domain, const char *text, void *o
     char *end;
     double number = strtod(text, &end);
 
+    if (end > text && strcmp(end, "%") == 0) {
+        snprintf(why, PERF_WHY_MAX, "is not a number; a share of %g %% is %g", number, number / 100);
+        return false;
+    }
     if (end == text || *end != '\0' || isnan(number)) {
         snprintf(why, PERF_WHY_MAX, "is not a number");
         return false;
@@ -131,7 +135,7 @@ static int place_of(const struct perf_domain *domain, const char *text, char *wh
     for (int i = 0; domain->names(i) != NULL; i++)
         if (strcmp(domain->names(i), text) == 0)
             return i;
-    used = snprintf(why, PERF_WHY_MAX, "has an entry that is none of");
+    used = snprintf(why, PERF_WHY_MAX, "is none of");
     for (int i = 0; domain->names(i) != NULL && used < PERF_WHY_MAX; i++)
         used +=
             snprintf(why + used, (size_t)(PERF_WHY_MAX - used), "%s %s", i == 0 ? "" : ",", domain->names(i));
@@ -144,6 +148,19 @@ bool perf_parse_choice(const struct perf_domain *domain, const char *text, void 
     if (place >= 0)
         *(int *)out = place;
     return place >= 0;
+}
+
+/* Name the entry of a list. */
+static bool refuse_item(const char *item, char *why)
+{
+    char sentence[PERF_WHY_MAX];
+
+    if (strncmp(why, "is none of", strlen("is none of")) == 0) {
+        snprintf(sentence, sizeof sentence, "%s", why);
+        snprintf(why, PERF_WHY_MAX, "has the entry '%.*s', which %.*s, all", 40, item, PERF_WHY_MAX - 80,
+                 sentence);
+    }
+    return false;
 }
 
 bool perf_parse_choices(const struct perf_domain *domain, const char *text, void *out, char *why)
@@ -160,7 +177,7 @@ bool perf_parse_choices(const struct perf_domain *domain, const char *text, void
     for (; text != NULL; list->n++)
         if (!next_item(&text, list->n, item, why) ||
             !perf_parse_choice(domain, item, &list->at[list->n], why))
-            return false;
+            return refuse_item(item, why);
     return true;
 }
 
@@ -228,7 +245,7 @@ static bool names(const struct perf_domain *domain, const char *text, struct per
             all = true;
             add_all(domain, list);
         } else if (!check(domain, item, why)) {
-            return false;
+            return refuse_item(item, why);
         } else if (!all || !is_listed(list, item)) {
             snprintf(list->at[list->n++], PERF_NAME_MAX, "%s", item);
         }

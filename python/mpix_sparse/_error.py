@@ -19,12 +19,13 @@ _OP = re.compile(r"\bMPI_(SUM|PROD|MAX|MIN|LAND|LOR|LXOR|BAND|BOR|BXOR)\b")
 
 
 def in_python(sentence: str) -> str:
-    """A sentence of the C library with the names of functions and ops that Python has."""
+    """A sentence of the C library with the names of functions, arguments and ops that Python has."""
 
     def function(found: "re.Match[str]") -> str:
         name = found.group(2)
         return "i" + name if found.group(1) == "Is" else _FUNCTIONS.get(name, name)
 
+    sentence = sentence.replace("argument indextype is", "the type of argument indices is")
     return _OP.sub(lambda found: found.group(1).lower(), _FUNCTION.sub(function, sentence))
 
 

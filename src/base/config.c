@@ -69,8 +69,8 @@ static const struct sar_setting settings[] = {
       &sar_setting_choice, relay_names, 0, 0 },
     { "IMBALANCE", "1.1", "predicted imbalance that an automatic grain stays below: a number from 1 on",
       FIELD(imbalance), &sar_setting_double, NULL, 1, 1e9 },
-    { "SEED", "0", "seed of the hash: a whole number, 0 to draw one", FIELD(seed), &sar_setting_u64, NULL, 0,
-      0 },
+    { "SEED", "0", "seed of the hash: a whole number from 0 on, 0 to draw one", FIELD(seed), &sar_setting_u64,
+      NULL, 0, 0 },
     { "MODEL", "measured",
       "cost model: measured, with the machine's constants, or paper, with the paper's two equations",
       FIELD(model), &sar_setting_choice, model_names, 0, 0 },
@@ -83,7 +83,8 @@ static const struct sar_setting settings[] = {
     { "SPECULATE", "on", "first messages of small calls beside their consistency check: on or off",
       FIELD(speculate), &sar_setting_switch, switch_names, 0, 0 },
     { "FORWARD", "63",
-      "calls, at most, passed through to MPI_Allreduce after a dense one; 0 to check every call",
+      "calls, at most, passed through to MPI_Allreduce after a dense one: a whole number from 0 on, 0 to check "
+      "every call",
       FIELD(forward), &sar_setting_u64, NULL, 0, 0 },
     { "SEGMENT", "auto",
       "bytes of a message from which balanced and two_level work in segments: auto, or a number from 1 on",
@@ -102,13 +103,14 @@ static const struct sar_setting settings[] = {
       FIELD(fuse), &sar_setting_u64_or_auto, NULL, 0, 0 },
     { "NODES", "0", "nodes that the ranks are taken to be on: up to 1048576, 0 for those that they are on",
       FIELD(nodes), &sar_setting_u64, NULL, 0, 1 << 20 },
-    { "ALPHA", "0", "seconds for a message between nodes, 0 to measure", FIELD(alpha), &sar_setting_double,
-      NULL, 0, 1e9 },
-    { "BETA", "0", "seconds for a byte between nodes, 0 to measure", FIELD(beta), &sar_setting_double, NULL,
-      0, 1e9 },
-    { "GAMMA", "0", "seconds for an element reduced, 0 to measure", FIELD(gamma), &sar_setting_double, NULL,
-      0, 1e9 },
-    { "OVERHEAD", "0", "seconds for each further message between nodes of several at once, 0 to measure",
+    { "ALPHA", "0", "seconds for a message between nodes: a number from 0 on, 0 to measure", FIELD(alpha),
+      &sar_setting_double, NULL, 0, 1e9 },
+    { "BETA", "0", "seconds for a byte between nodes: a number from 0 on, 0 to measure", FIELD(beta),
+      &sar_setting_double, NULL, 0, 1e9 },
+    { "GAMMA", "0", "seconds for an element reduced: a number from 0 on, 0 to measure", FIELD(gamma),
+      &sar_setting_double, NULL, 0, 1e9 },
+    { "OVERHEAD", "0",
+      "seconds for each further message between nodes of several at once: a number from 0 on, 0 to measure",
       FIELD(overhead), &sar_setting_double, NULL, 0, 1e9 },
     { "CALIBRATION", "none",
       "file of mpix_sparse_perf --calibrate that holds the machine's constants, or none", FIELD(calibration),
@@ -130,7 +132,8 @@ static const struct sar_setting settings[] = {
       FIELD(threads), &sar_setting_u64_or_auto, NULL, 1, SAR_THREADS_MAX },
     { "EXPLAIN", "off", "table of prices at each selection: on or off", FIELD(explain), &sar_setting_switch,
       switch_names, 0, 0 },
-    { "STALL", "60", "seconds of waiting after which the log names missing ranks: a number, 0 for never",
+    { "STALL", "60",
+      "seconds of waiting after which the log names missing ranks: a number without a unit, 0 for never",
       FIELD(stall), &sar_setting_double, NULL, 0, 1e9 },
     { "LOG", "warn",
       "level of the log: warn, info, debug or trace; "
@@ -140,7 +143,8 @@ static const struct sar_setting settings[] = {
       FIELD(log_file), &sar_setting_path, NULL, 0, 0 },
     { "TRACE", "none", "file for the times of calls, with %h, %p and %r, else .rank is added; or none",
       FIELD(trace), &sar_setting_path, NULL, 0, 0 },
-    { "PRELOAD_MIN_BYTES", "65536", "bytes of the smallest vector that libmpix_sparse_preload may take",
+    { "PRELOAD_MIN_BYTES", "65536",
+      "bytes of the smallest vector that libmpix_sparse_preload may take: a whole number from 0 on",
       FIELD(preload_min_bytes), &sar_setting_u64, NULL, 0, 0 },
     { "PRELOAD_LIMIT", "0.02",
       "share of calls that probes of libmpix_sparse_preload may cost: a number from 0 on",
@@ -155,6 +159,19 @@ enum { SETTINGS = sizeof settings / sizeof settings[0] };
 
 _Static_assert((int)SETTINGS <= (int)SAR_SETTINGS_MAX, "sar_config.source has an element for each setting");
 
+/* A help text is "purpose: values", or the purpose alone. */
+static void print_error(const struct sar_setting *setting, const char *full_name, const char *text,
+                        char *error_text, size_t capacity)
+{
+    const char *values = strstr(setting->help, ": ");
+    int purpose = (int)(values == NULL ? strlen(setting->help) : (size_t)(values - setting->help));
+    int used = snprintf(error_text, capacity, "%s is '%.60s'; it must be %s", full_name, text,
+                        values == NULL ? "the" : values + 2);
+    if (used > 0 && (size_t)used < capacity)
+        snprintf(error_text + used, capacity - (size_t)used, values == NULL ? " %.*s" : " (%.*s)", purpose,
+                 setting->help);
+}
+
 enum sar_status sar_config_apply(struct sar_config *config, const struct sar_config_layer *layer,
                                  char *error_text, size_t capacity)
 {
@@ -166,8 +183,7 @@ enum sar_status sar_config_apply(struct sar_config *config, const struct sar_con
             continue;
         if (!settings[i].type->parse(&settings[i], text, &changed)) {
             sar_config_spell(settings[i].name, layer->source, full_name, sizeof full_name);
-            snprintf(error_text, capacity, "%s is '%.60s'; it must be: %s", full_name, text,
-                     settings[i].help);
+            print_error(&settings[i], full_name, text, error_text, capacity);
             return SAR_BAD_SETTING;
         }
         changed.source[i] = (unsigned char)layer->source;

@@ -38,8 +38,12 @@ struct sar_comm {
     struct sar_watchdog *watchdog;   /**< names the late ranks in warnings; or NULL */
     struct sar_shm_group *shm_group; /**< memory shared by the ranks of this node; NULL if they share none */
     struct sar_agree_direct *agree;  /**< for agreements in one round; NULL if they are an MPI_Iallreduce */
-    int threads;                     /**< threads of a call's work, unless a setting says otherwise */
-    bool oversubscribed; /**< a node has more ranks than processors for them: waiting ranks yield */
+    struct {
+        uint32_t number;  /**< of the last call that has begun an agreement; 0: none has */
+        int32_t function; /**< its SAR_AGREE_FUNCTION */
+    } call;               /**< for warnings */
+    int threads;          /**< threads of a call's work, unless a setting says otherwise */
+    bool oversubscribed;  /**< a node has more ranks than processors for them: waiting ranks yield */
 };
 
 /** Returns the shared memory group if all ranks are on one node, else NULL. Local. */

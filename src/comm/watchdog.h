@@ -85,6 +85,9 @@ void sar_watchdog_check(const struct sar_comm *comm, struct sar_collective *coll
  * of a scheme, if comm has a watchdog and a stall limit. Local. */
 void sar_watchdog_reply(const struct sar_comm *comm);
 
+/** Sets the names of functions by their numbers (SAR_AGREE_FUNCTION), for warnings. Local. */
+void sar_watchdog_name_functions(const char *const *names, int n);
+
 /** Logs the warning that an operation has waited for so many seconds, with the ranks that are late. Local. */
 void sar_watchdog_warn(const struct sar_comm *comm, const char *name, double waited,
                        bool (*late)(const void *arg, int rank), const void *arg);

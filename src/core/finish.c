@@ -259,6 +259,20 @@ static void warn_forced_cannot_run(const struct sar_active_call *op)
             why == NULL ? "the call has no sparse form" : why, sar_schemes[s->scheme]->name);
 }
 
+/* Sorting may take most of a call, and no scheme can help. */
+static void log_order(const struct sar_active_call *op)
+{
+    const struct sar_coo_args *coo = &op->args->data.coo;
+    const struct sar_spvec *vec = &op->task.input.vec;
+    if (op->args->sig.dense_face || op->args->device.resident || vec->value == coo->values)
+        return;
+    SAR_LOG(
+        INFO, CORE,
+        "call %u: the %llu coordinates of this rank are not ascending, or repeat: each call sorts and merges "
+        "them into %zu",
+        op->comm_state->epoch, (unsigned long long)coo->nnz, vec->nnz);
+}
+
 void sar_active_call_log_selection(const struct sar_active_call *op)
 {
     const struct sar_selection *s = &op->common.selection;
@@ -272,11 +286,10 @@ void sar_active_call_log_selection(const struct sar_active_call *op)
     SAR_LOG(INFO, CORE, "call %u: %llu elements of %zu B, nnz mean %.0f: %s, %s", op->comm_state->epoch,
             (unsigned long long)op->common.agreed.desc.count, op->common.agreed.desc.element_size,
             op->common.agreed.data.nnz_mean, runs->name, reason);
+    log_order(op);
     for (int i = 0; sar_schemes[i] != NULL; i++)
-        if (sar_schemes[i] == forced && s->prices[i].unsupported_reason != NULL)
-            SAR_LOG(INFO, SCHEME, "%s cannot run: %s", forced->name, s->prices[i].unsupported_reason);
-        else if (s->prices[i].unsupported_reason != NULL)
-            SAR_LOG(DEBUG, SCHEME, "%s cannot run: %s", sar_schemes[i]->name,
+        if (s->prices[i].unsupported_reason != NULL && sar_schemes[i] != forced)
+            SAR_LOG(DEBUG, SCHEME, "%s is not considered: %s", sar_schemes[i]->name,
                     s->prices[i].unsupported_reason);
 }
 

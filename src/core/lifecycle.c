@@ -116,9 +116,10 @@ static void log_opened(const struct sar_comm_state *comm_state, bool calibrated)
 {
     const struct sar_machine *m = &comm_state->settings.machine;
     SAR_LOG(INFO, CORE,
-            "communicator of %d ranks on %d nodes: alpha %.3g s, overhead %.3g s, beta %.3g s/B, "
+            "communicator of %d rank%s on %d node%s: alpha %.3g s, overhead %.3g s, beta %.3g s/B, "
             "gamma %.3g s/element, %s%s",
-            comm_state->comm.ranks, comm_state->comm.nodes.n, m->alpha, m->overhead, m->beta, m->gamma,
+            comm_state->comm.ranks, comm_state->comm.ranks == 1 ? "" : "s", comm_state->comm.nodes.n,
+            comm_state->comm.nodes.n == 1 ? "" : "s", m->alpha, m->overhead, m->beta, m->gamma,
             calibrated ? comm_state->settings.policy.config.calibration : "measured",
             comm_state->comm.oversubscribed ? "; this node has more ranks than processors" : "");
 }

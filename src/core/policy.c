@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/nearest.h"
+
 /* A rank's settings after its hints. */
 struct hint_result {
     enum sar_status status;
@@ -25,6 +27,19 @@ static bool is_equal(const char *text, const char *word)
 static bool wire_exists(const char *name)
 {
     return is_equal(name, "auto") || is_equal(name, "smallest") || sar_wire_find(name) != NULL;
+}
+
+/* Returns the scheme, partition map or format that a name misspells, or NULL. */
+static const char *find_nearest(const char *name)
+{
+    struct sar_nearest nearest = sar_nearest_begin(name, strlen(name));
+    for (int i = 0; sar_schemes[i] != NULL; i++)
+        sar_nearest_try(&nearest, sar_schemes[i]->name);
+    for (int i = 0; sar_partition_names[i] != NULL; i++)
+        sar_nearest_try(&nearest, sar_partition_names[i]);
+    for (int i = 0; sar_wires[i] != NULL; i++)
+        sar_nearest_try(&nearest, sar_wires[i]->name);
+    return nearest.found;
 }
 
 /* Returns the setting that names an unknown thing, or NULL. */
@@ -47,8 +62,11 @@ enum sar_status sar_policy_check(const struct sar_config *config, char *error_te
     if (setting == NULL)
         return SAR_OK;
     sar_config_spell(setting, sar_config_source_of(config, setting), spelled, sizeof spelled);
-    snprintf(error_text, size, "%s names '%s', which does not exist; mpix_sparse_info -s lists all names",
-             spelled, name);
+    const char *nearest = find_nearest(name);
+    snprintf(error_text, size,
+             "%s names '%s', which does not exist; mpix_sparse_info -s lists all names%s%s%s", spelled, name,
+             nearest == NULL ? "" : "; did you mean '", nearest == NULL ? "" : nearest,
+             nearest == NULL ? "" : "'?");
     return SAR_BAD_SETTING;
 }
 
@@ -144,7 +162,9 @@ enum sar_status sar_policy_check_late(const struct sar_config *before, const str
     bool calibration = strcmp(before->calibration, after->calibration) != 0;
     if (!calibration && before->nodes == after->nodes)
         return SAR_OK;
-    snprintf(error_text, SAR_ERROR_TEXT_SIZE, "mpix_sparse_%s comes too late for this communicator",
-             calibration ? "calibration" : "nodes");
+    snprintf(error_text, SAR_ERROR_TEXT_SIZE,
+             "mpix_sparse_%s comes too late for this communicator; set " SAR_ENV_PREFIX
+             "%s in the environment",
+             calibration ? "calibration" : "nodes", calibration ? "CALIBRATION" : "NODES");
     return SAR_BAD_SETTING;
 }

@@ -390,10 +390,10 @@ void sar_selection_explain(const struct sar_selection *s, const struct sar_agree
     else if (agreed->call.block > 0)
         fprintf(to, "# ranks own their elements, in blocks of %llu\n",
                 (unsigned long long)agreed->call.block);
-    fprintf(to, profile == NULL ? "# no profile yet, independent ranks assumed:" : "# profile:");
+    fprintf(to, profile == NULL ? "# no profile yet, independent ranks assumed: densification"
+                                : "# profile: densification");
     for (int i = 1; i < agreed->data.densification.points; i++)
-        fprintf(to, " gamma^%d %.3f", agreed->data.densification.ranks[i],
-                agreed->data.densification.ratio[i]);
+        fprintf(to, " %d:%.3f", agreed->data.densification.ranks[i], agreed->data.densification.ratio[i]);
     if (profile != NULL)
         fprintf(to, ", overlap %.3f, skewness %.2f", profile->overlap, profile->skewness);
     fprintf(to, "\n# alpha %.3g s, beta %.3g s/B, gamma %.3g s/element\n", agreed->machine.alpha,
@@ -402,7 +402,8 @@ void sar_selection_explain(const struct sar_selection *s, const struct sar_agree
     for (int i = 0; sar_schemes[i] != NULL; i++) {
         const char *mark = i == s->scheme ? s->reason : i == s->choice ? "cheapest" : "";
         if (s->prices[i].unsupported_reason != NULL)
-            fprintf(to, "# %-20s not eligible: %s\n", sar_schemes[i]->name, s->prices[i].unsupported_reason);
+            fprintf(to, "# %-20s not considered: %s\n", sar_schemes[i]->name,
+                    s->prices[i].unsupported_reason);
         else
             fprintf(to, "# %-20s %12.1f %12.1f %8u %s%s\n", sar_schemes[i]->name,
                     s->prices[i].predicted * 1e6, s->prices[i].price * 1e6, history->trials[i],

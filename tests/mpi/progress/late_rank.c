@@ -116,7 +116,7 @@ static void check_logged(int late, const char *where, const char *end)
 }
 
 /* Part of the line of a rank that waits for others to make the call. */
-static const char IN_CHECK[] = "in the consistency check; no call, or no progress, from";
+static const char IN_CHECK[] = ", MPIX_Sparse_allreduce; no call, or no progress, from";
 
 static const char *on_this_host(int late)
 {

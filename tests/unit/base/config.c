@@ -322,7 +322,7 @@ static void test_bad_values(void **state)
     (void)state;
     for (size_t i = 0; i < LENGTH(bad); i++) {
         struct sar_config config, before;
-        char sentence[256], name[64], value[64];
+        char sentence[256], name[64], value[64], purpose[128];
         memset(&config, 0x5a, sizeof config);
         memcpy(&before, &config, sizeof config);
         if (load_one(bad[i].name, bad[i].text, &config, sentence, sizeof sentence) != SAR_BAD_SETTING)
@@ -332,7 +332,11 @@ static void test_bad_values(void **state)
         snprintf(value, sizeof value, "'%.60s'", bad[i].text);
         assert_non_null(strstr(sentence, name));
         assert_non_null(strstr(sentence, value));
-        assert_non_null(strstr(sentence, help_of(bad[i].name)));
+        const char *help = help_of(bad[i].name), *values = strstr(help, ": ");
+        int length = (int)(values == NULL ? strlen(help) : (size_t)(values - help));
+        snprintf(purpose, sizeof purpose, values == NULL ? " the %.*s" : " (%.*s)", length, help);
+        assert_true(values == NULL || strstr(sentence, values + 2) != NULL);
+        assert_non_null(strstr(sentence, purpose));
     }
 }
 

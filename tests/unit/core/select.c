@@ -192,7 +192,7 @@ static void test_dense_buffers_cost_memory(void **state)
     }
 }
 
-/* hybrid is not eligible where it equals recursive_doubling, unless the user requests it. */
+/* hybrid is not considered where it equals recursive_doubling, unless the user requests it. */
 static void test_equivalent_schemes(void **state)
 {
     struct machine_call sparse = { 10, 10e-6, 8, 1e6, 1e-4, true, false },

@@ -53,7 +53,7 @@ static char *line_of(const char *table, const char *scheme, char *line, size_t r
     return line;
 }
 
-/* Every scheme has a line with its prices, or the reason why it is not eligible. The selected one is
+/* Every scheme has a line with its prices, or the reason why it is not considered. The selected one is
  * marked. */
 static void check_table(const struct sar_selection *s, const struct sar_agreed *a,
                         const struct sar_cost_history *history)
@@ -140,7 +140,7 @@ static void test_table_shows_the_profile(void **state)
     assert_int_equal(sar_select(&a, &learning, &history, NULL, NULL, &s), SAR_OK);
     write_table(&s, &a, &history, &profile, with);
     write_table(&s, &a, &history, NULL, without);
-    static const char *const in_both[] = { "gamma^2 1.625", "gamma^4 2.500", "gamma^8 3.875" };
+    static const char *const in_both[] = { " 2:1.625", " 4:2.500", " 8:3.875" };
     for (size_t i = 0; i < LENGTH(in_both); i++) {
         assert_non_null(strstr(with, in_both[i]));
         assert_non_null(strstr(without, in_both[i]));
