@@ -83,8 +83,8 @@ static const struct sar_setting settings[] = {
     { "SPECULATE", "on", "first messages of small calls beside their consistency check: on or off",
       FIELD(speculate), &sar_setting_switch, switch_names, 0, 0 },
     { "FORWARD", "63",
-      "calls, at most, passed through to MPI_Allreduce after a dense one: a whole number from 0 on, 0 to check "
-      "every call",
+      "calls, at most, passed through to MPI_Allreduce after a dense one: a whole number from 0 on, 0 to "
+      "check every call",
       FIELD(forward), &sar_setting_u64, NULL, 0, 0 },
     { "SEGMENT", "auto",
       "bytes of a message from which balanced and two_level work in segments: auto, or a number from 1 on",
