@@ -233,13 +233,17 @@ static void describe_value(const struct sar_error *error, char *text, size_t cap
 
 static void describe(const struct sar_error *error, const char *detail, char *text, size_t capacity)
 {
-    char value[VALUE_CHARS], rank[32] = "";
+    char value[VALUE_CHARS], rank[64] = "";
+    bool of_index = error->status == SAR_BAD_INDEX || error->status == SAR_BAD_UNSIGNED_INDEX;
     if (error->status >= SAR_MISMATCHED_CALL) {
         describe_mismatch(error, text, capacity);
         return;
     }
     describe_value(error, value, sizeof value);
-    if (error->agreed && error->status >= SAR_NO_MEMORY && error->status < SAR_MISMATCHED_CALL)
+    if (error->agreed && of_index && error->low == error->high)
+        snprintf(rank, sizeof rank, " (on rank %lld, count is %lld)", (long long)error->rank,
+                 (long long)error->low);
+    else if (error->agreed && error->status >= SAR_NO_MEMORY)
         snprintf(rank, sizeof rank, " (on rank %lld)", (long long)error->rank);
     snprintf(text, capacity, sar_status_text(error->status), detail != NULL ? detail : value, rank);
 }

@@ -18,7 +18,8 @@ struct sar_error {
     bool agreed;
     int64_t value;               /**< the wrong value; for a real number sar_error_bits_of it */
     int64_t rank;                /**< rank that has the wrong value */
-    int64_t low, high;           /**< if an argument differs between ranks: its minimum and maximum */
+    int64_t low, high;           /**< if an argument differs between ranks: its minimum and maximum; else,
+                                  * if agreed, those of count */
     int64_t low_rank, high_rank; /**< ranks that have the minimum and the maximum */
 };
 

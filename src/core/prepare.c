@@ -191,7 +191,9 @@ struct sar_error sar_error_resolve(const struct sar_agree_msg *all, const struct
     struct sar_error error = { .agreed = true,
                                .status = (enum sar_status)all->status,
                                .rank = all->status_rank,
-                               .value = all->status_value };
+                               .value = all->status_value,
+                               .low = all->field[SAR_AGREE_COUNT].min,
+                               .high = all->field[SAR_AGREE_COUNT].max };
     for (int i = 0; i < SAR_AGREE_FIELDS; i++) {
         if ((error.status != SAR_OK && error.status != SAR_MISMATCHED_LABEL) ||
             all->field[i].min == all->field[i].max)
