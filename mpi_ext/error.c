@@ -185,7 +185,7 @@ enum { VALUE_CHARS = 128 };
 
 static const char *const faults[] = {
     [SAR_FAULT_NULL] = "null",
-    [SAR_FAULT_ALIASED] = "the other buffer, which MPI_IN_PLACE is for",
+    [SAR_FAULT_ALIASED] = "the other buffer; pass MPI_IN_PLACE instead",
     [SAR_FAULT_IN_PLACE] = "MPI_IN_PLACE, which has no meaning here",
     [SAR_FAULT_WRONG_KIND] =
         "of the other kind: MPIX_Sparse_plan_start is for dense buffers, _start_coo for coordinates",
@@ -241,7 +241,7 @@ static void describe(const struct sar_error *error, const char *detail, char *te
     }
     describe_value(error, value, sizeof value);
     if (error->agreed && of_index && error->low == error->high)
-        snprintf(rank, sizeof rank, " (on rank %lld, count is %lld)", (long long)error->rank,
+        snprintf(rank, sizeof rank, " (on rank %lld, count %lld)", (long long)error->rank,
                  (long long)error->low);
     else if (error->agreed && error->status >= SAR_NO_MEMORY)
         snprintf(rank, sizeof rank, " (on rank %lld)", (long long)error->rank);

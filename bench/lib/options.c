@@ -343,7 +343,7 @@ static const char *collective_conflict(const struct perf_options *options, const
     bool dense = options->interface == PERF_DENSE;
 
     if (!has_scheme(options))
-        return "option --scheme: none has this collective";
+        return "option --scheme: none of these has this --collective";
     if (options->collective == SAR_ALLREDUCE)
         return given[OPTION_BLOCK] ? "option --block is for --collective reduce_scatter and allgather" : NULL;
     if (options->study != PERF_NO_STUDY || given[OPTION_CALIBRATE] || given[OPTION_COSTS])

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
+
 static const struct {
     const char *name;
     double factor;
@@ -142,25 +144,42 @@ static int place_of(const struct perf_domain *domain, const char *text, char *wh
     return -1;
 }
 
-bool perf_parse_choice(const struct perf_domain *domain, const char *text, void *out, char *why)
+/* Append the name that a wrong one misspells. */
+static bool suggest(const struct perf_domain *domain, const char *name, char *why)
 {
-    int place = place_of(domain, text, why);
-    if (place >= 0)
-        *(int *)out = place;
-    return place >= 0;
+    struct sar_nearest nearest = sar_nearest_begin(name, strlen(name));
+    size_t used = strlen(why);
+
+    for (int i = 0; domain->names(i) != NULL; i++)
+        sar_nearest_try(&nearest, domain->names(i));
+    if (nearest.found != NULL)
+        snprintf(why + used, PERF_WHY_MAX - used, "; did you mean %s?", nearest.found);
+    return false;
 }
 
-/* Name the entry of a list. */
-static bool refuse_item(const char *item, char *why)
+/* Of a list with several entries, name the wrong one. */
+static bool refuse_item(const struct perf_domain *domain, const char *item, bool several, char *why)
 {
     char sentence[PERF_WHY_MAX];
 
-    if (strncmp(why, "is none of", strlen("is none of")) == 0) {
-        snprintf(sentence, sizeof sentence, "%s", why);
+    if (strncmp(why, "is none of", strlen("is none of")) != 0)
+        return false;
+    snprintf(sentence, sizeof sentence, "%s", why);
+    if (several)
         snprintf(why, PERF_WHY_MAX, "has the entry '%.*s', which %.*s, all", 40, item, PERF_WHY_MAX - 80,
                  sentence);
-    }
-    return false;
+    else
+        snprintf(why, PERF_WHY_MAX, "%.*s, all", PERF_WHY_MAX - 80, sentence);
+    return suggest(domain, item, why);
+}
+
+bool perf_parse_choice(const struct perf_domain *domain, const char *text, void *out, char *why)
+{
+    int place = place_of(domain, text, why);
+    if (place < 0)
+        return suggest(domain, text, why);
+    *(int *)out = place;
+    return true;
 }
 
 bool perf_parse_choices(const struct perf_domain *domain, const char *text, void *out, char *why)
@@ -175,9 +194,8 @@ bool perf_parse_choices(const struct perf_domain *domain, const char *text, void
         return true;
     }
     for (; text != NULL; list->n++)
-        if (!next_item(&text, list->n, item, why) ||
-            !perf_parse_choice(domain, item, &list->at[list->n], why))
-            return refuse_item(item, why);
+        if (!next_item(&text, list->n, item, why) || (list->at[list->n] = place_of(domain, item, why)) < 0)
+            return refuse_item(domain, item, text != NULL || list->n > 0, why);
     return true;
 }
 
@@ -245,7 +263,7 @@ static bool names(const struct perf_domain *domain, const char *text, struct per
             all = true;
             add_all(domain, list);
         } else if (!check(domain, item, why)) {
-            return refuse_item(item, why);
+            return refuse_item(domain, item, text != NULL || list->n > 0, why);
         } else if (!all || !is_listed(list, item)) {
             snprintf(list->at[list->n++], PERF_NAME_MAX, "%s", item);
         }

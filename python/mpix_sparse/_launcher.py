@@ -99,10 +99,11 @@ def refuse_other_launcher(size: int, open_mpi: bool) -> None:
 
 def _refuse(started: str, count: Any, variable: str, open_mpi: bool) -> NoReturn:
     """Raise Error with the right launcher and its number of ranks."""
+    option = ", or give srun the option --mpi that this MPI needs" if variable.startswith("SLURM") else ""
     raise Error(
         f"{started}, and each process is an MPI job of one rank, since libmpix_sparse uses "
-        f"{mpi_version(library)}; start the program with {_own_launcher(open_mpi)} -n {count}, or unset "
-        f"{variable} to run independent jobs{other_build()}"
+        f"{mpi_version(library)}; start the program with {_own_launcher(open_mpi)} -n {count}{option}, or "
+        f"unset {variable} to run independent jobs{other_build()}"
     )
 
 

@@ -37,8 +37,8 @@
     X(BAD_SCALE, "argument scale is %s, which is not finite%s")                                     \
     X(BAD_THRESHOLD, "argument threshold is %s, which is not 0 or more%s")                          \
     X(BAD_DATATYPE, "argument datatype is %s, which the call does not take%s")                      \
-    X(BAD_INDEXTYPE, "argument indextype is %s, which is not a 32-bit or 64-bit integer type wide " \
-                     "enough for count - 1%s")                                                      \
+    X(BAD_INDEXTYPE, "argument indextype is %s, which is no integer of 32 or 64 bits that holds "   \
+                     "count - 1%s")                                                                 \
     X(BAD_OP, "argument op is %s, which the call does not take%s")                                  \
     X(UNDEFINED_OP, "argument op is %s, which MPI does not define for the datatype%s")              \
     X(BAD_SENDBUF, "argument sendbuf is %s%s")                                                      \

@@ -10,7 +10,7 @@ from typing import Any, Sequence
 
 import torch
 
-from .. import Report, _counts, _pending, _hints, _inquiry, _mpi
+from .. import Error, Report, _counts, _pending, _hints, _inquiry, _mpi
 from .._duplicates import Duplicates, duplicate
 from .._library import library
 
@@ -252,10 +252,18 @@ def is_homogeneous() -> bool:
 
 def report(dtype: torch.dtype | None = None) -> Report:
     """Report on the last reduction that has completed for tensors of a type; None is the type of the last one
-    that has started. Local.
+    that has started. If this package's own functions have made none, those of torch.distributed count: on its
+    default group, or the first other one. Local.
 
     Raises:
         Error: no call has completed.
     """
-    ranks = world()
-    return _inquiry.report(ranks.last if dtype is None else ranks.comm(str(dtype).replace("torch.", "")))
+    problem: Error | None = None
+    for ranks in (world(), *_groups):
+        comm = ranks.last if dtype is None else ranks.comm(str(dtype).replace("torch.", ""))
+        try:
+            return _inquiry.report(comm)
+        except Error as error:
+            problem = problem or error
+    assert problem is not None
+    raise problem

@@ -251,7 +251,7 @@ static const struct fault {
     const char *right, *wrong; /* if ranks differ: value of the other ranks and of the rank at fault */
 } faults[] = {
     { "index -1", COO, index_negative, "indices holds -1", ANYWHERE, NULL, NULL },
-    { "index = count", COO, index_is_count, ", count is 100)", ANYWHERE, NULL, NULL },
+    { "index = count", COO, index_is_count, ", count 100)", ANYWHERE, NULL, NULL },
     { "64-bit index beyond 32 bits", COO, index_long, "indices holds 4294967299", ANYWHERE, NULL, NULL },
     { "64-bit index -7", COO, index_long_negative, "indices holds -7", ANYWHERE, NULL, NULL },
     { "null indices", COO, indices_null, "indices is null", ANYWHERE, NULL, NULL },
