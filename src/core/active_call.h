@@ -35,10 +35,11 @@ struct sar_call_run {
     enum sar_status status; /**< of the agreement or profile under way */
     struct sar_profile_state profile;
     struct sar_span call_span, phase_span;
-    bool profile_due; /**< this call has to make a new profile */
-    bool speculates;  /**< this rank has sent messages that are not confirmed */
-    bool early;       /**< a rank has, by the agreement, and they are neither confirmed nor discarded */
-    int first_phase;  /**< of the scheme's messages */
+    bool profile_due;  /**< this call has to make a new profile */
+    bool sorted_input; /**< the coordinates of this rank had to be sorted or merged */
+    bool speculates;   /**< this rank has sent messages that are not confirmed */
+    bool early;        /**< a rank has, by the agreement, and they are neither confirmed nor discarded */
+    int first_phase;   /**< of the scheme's messages */
 };
 
 /** An output in two buffers that are kept from call to call. */

@@ -299,6 +299,14 @@ static struct sar_span_work canonicalize_work(const struct sar_active_call *op)
     return work;
 }
 
+/* True if the elements of the input were sorted or merged, and so have other places than the caller's. */
+static bool has_sorted_input(const struct sar_active_call *op)
+{
+    const struct sar_coo_args *coo = &op->args->data.coo;
+    const struct sar_spvec *vec = &op->task.input.vec;
+    return coo->nnz > 0 && vec->index != coo->indices && vec->value != coo->values;
+}
+
 /* Prefetch memory that a program which computes between calls may have driven out of the caches. */
 static void prefetch(const struct sar_comm_state *comm_state)
 {
@@ -322,8 +330,10 @@ static void begin(struct sar_active_call *op, bool block)
     op->run.call_span.collective = sar_collective_names[op->args->sig.collective];
     struct sar_span span = sar_task_span(&op->task, "prepare");
     sar_active_call_prepare(op);
-    if (!op->args->sig.dense_face && !op->args->device.resident)
+    if (!op->args->sig.dense_face && !op->args->device.resident) {
         span.work = canonicalize_work(op);
+        op->run.sorted_input = has_sorted_input(op);
+    }
     sar_active_call_span_end(op, &span);
     if (op->plan != NULL && op->plan->saved.skip_agree_left > 0) {
         begin_saved(op);

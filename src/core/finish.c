@@ -262,15 +262,13 @@ static void warn_forced_cannot_run(const struct sar_active_call *op)
 /* Sorting may take most of a call, and no scheme can help. */
 static void log_order(const struct sar_active_call *op)
 {
-    const struct sar_coo_args *coo = &op->args->data.coo;
-    const struct sar_spvec *vec = &op->task.input.vec;
-    if (op->args->sig.dense_face || op->args->device.resident || vec->value == coo->values)
+    if (!op->run.sorted_input)
         return;
     SAR_LOG(
         INFO, CORE,
         "call %u: the %llu coordinates of this rank are not ascending, or repeat: each call sorts and merges "
         "them into %zu",
-        op->comm_state->epoch, (unsigned long long)coo->nnz, vec->nnz);
+        op->comm_state->epoch, (unsigned long long)op->args->data.coo.nnz, op->task.input.vec.nnz);
 }
 
 void sar_active_call_log_selection(const struct sar_active_call *op)
