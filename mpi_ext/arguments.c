@@ -58,7 +58,7 @@ static void check_buffers(struct sar_call_args *call, const void *sendbuf, void 
     if (!call->sig.in_place)
         sar_args_check_array(&call->result.error, sendbuf, SAR_BAD_SENDBUF);
     if (sendbuf == recvbuf)
-        sar_error_set(&call->result.error, SAR_BAD_SENDBUF, SAR_FAULT_ALIASED);
+        sar_error_set(&call->result.error, SAR_BAD_SENDBUF, SAR_FAULT_NOT_IN_PLACE);
     sar_user_buffers_locate(call, recvbuf, SAR_BAD_RECVBUF);
     sar_user_buffers_check(&call->result.error, &call->device.memory, sendbuf, SAR_BAD_SENDBUF);
 }

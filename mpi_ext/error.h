@@ -37,7 +37,8 @@ enum sar_function {
 /** Fault of a pointer or handle: error.value of the statuses SAR_BAD_SENDBUF to SAR_BAD_PLAN. */
 enum sar_fault {
     SAR_FAULT_NULL,
-    SAR_FAULT_ALIASED,      /**< sendbuf equals recvbuf */
+    SAR_FAULT_ALIASED,      /**< equals the other buffer of the call */
+    SAR_FAULT_NOT_IN_PLACE, /**< sendbuf equals recvbuf */
     SAR_FAULT_IN_PLACE,     /**< MPI_IN_PLACE where it has no meaning */
     SAR_FAULT_WRONG_KIND,   /**< a plan for coordinates instead of dense buffers, or the reverse */
     SAR_FAULT_IN_USE,       /**< in use by a call that is not complete */

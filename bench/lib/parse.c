@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,55 +130,59 @@ bool perf_parse_reals(const struct perf_domain *domain, const char *text, void *
     return true;
 }
 
-/* Returns the index of a name in the list, or -1 and a sentence with all names. */
-static int place_of(const struct perf_domain *domain, const char *text, char *why)
+/* Returns the index of a name in the domain, or -1. */
+static int place_of(const struct perf_domain *domain, const char *text)
 {
-    int used;
-
     for (int i = 0; domain->names(i) != NULL; i++)
         if (strcmp(domain->names(i), text) == 0)
             return i;
-    used = snprintf(why, PERF_WHY_MAX, "is none of");
-    for (int i = 0; domain->names(i) != NULL && used < PERF_WHY_MAX; i++)
-        used +=
-            snprintf(why + used, (size_t)(PERF_WHY_MAX - used), "%s %s", i == 0 ? "" : ",", domain->names(i));
     return -1;
 }
 
-/* Append the name that a wrong one misspells. */
-static bool suggest(const struct perf_domain *domain, const char *name, char *why)
+/* Appends words to a sentence, as far as there is room. */
+__attribute__((format(printf, 2, 3))) static void append(char *why, const char *format, ...)
+{
+    size_t used = strlen(why);
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(why + used, PERF_WHY_MAX - used, format, arguments);
+    va_end(arguments);
+}
+
+/* Writes that a name is none of the domain, and the one that it may misspell. Returns false.
+ * @param more  names that are allowed beside those of the domain */
+static bool refuse_name(const struct perf_domain *domain, const char *name, const char *more, char *why)
 {
     struct sar_nearest nearest = sar_nearest_begin(name, strlen(name));
-    size_t used = strlen(why);
 
-    for (int i = 0; domain->names(i) != NULL; i++)
+    append(why, "is none of");
+    for (int i = 0; domain->names(i) != NULL; i++) {
+        append(why, "%s %s", i == 0 ? "" : ",", domain->names(i));
         sar_nearest_try(&nearest, domain->names(i));
+    }
+    append(why, "%s", more);
     if (nearest.found != NULL)
-        snprintf(why + used, PERF_WHY_MAX - used, "; did you mean %s?", nearest.found);
+        append(why, "; did you mean %s?", nearest.found);
     return false;
 }
 
-/* Of a list with several entries, name the wrong one. */
-static bool refuse_item(const struct perf_domain *domain, const char *item, bool several, char *why)
+/* As refuse_name, for an entry of a list. If the list has others, the text names the entry. */
+static bool refuse_entry(const struct perf_domain *domain, const char *entry, bool has_others,
+                         const char *more, char *why)
 {
-    char sentence[PERF_WHY_MAX];
-
-    if (strncmp(why, "is none of", strlen("is none of")) != 0)
-        return false;
-    snprintf(sentence, sizeof sentence, "%s", why);
-    if (several)
-        snprintf(why, PERF_WHY_MAX, "has the entry '%.*s', which %.*s, all", 40, item, PERF_WHY_MAX - 80,
-                 sentence);
-    else
-        snprintf(why, PERF_WHY_MAX, "%.*s, all", PERF_WHY_MAX - 80, sentence);
-    return suggest(domain, item, why);
+    why[0] = '\0';
+    if (has_others)
+        append(why, "has the entry '%s', which ", entry);
+    return refuse_name(domain, entry, more, why);
 }
 
 bool perf_parse_choice(const struct perf_domain *domain, const char *text, void *out, char *why)
 {
-    int place = place_of(domain, text, why);
+    int place = place_of(domain, text);
+
     if (place < 0)
-        return suggest(domain, text, why);
+        return refuse_entry(domain, text, false, "", why);
     *(int *)out = place;
     return true;
 }
@@ -193,27 +198,32 @@ bool perf_parse_choices(const struct perf_domain *domain, const char *text, void
             list->at[list->n] = list->n;
         return true;
     }
-    for (; text != NULL; list->n++)
-        if (!next_item(&text, list->n, item, why) || (list->at[list->n] = place_of(domain, item, why)) < 0)
-            return refuse_item(domain, item, text != NULL || list->n > 0, why);
+    for (; text != NULL; list->n++) {
+        if (!next_item(&text, list->n, item, why))
+            return false;
+        bool has_others = text != NULL || list->n > 0; /* "all" has none */
+        list->at[list->n] = place_of(domain, item);
+        if (list->at[list->n] < 0)
+            return refuse_entry(domain, item, has_others, has_others ? "" : ", all", why);
+    }
     return true;
 }
 
-static bool check_name(const struct perf_domain *domain, const char *item, char *why)
+static bool is_name(const struct perf_domain *domain, const char *item)
 {
-    return place_of(domain, item, why) >= 0;
+    return place_of(domain, item) >= 0;
 }
 
-/* Checks FORMAT, or PUSH/PULL. */
-static bool check_wire(const struct perf_domain *domain, const char *item, char *why)
+/* True for FORMAT, or PUSH/PULL. */
+static bool is_wire(const struct perf_domain *domain, const char *item)
 {
     const char *slash = strchr(item, '/');
     char push[PERF_NAME_MAX];
 
     if (slash == NULL)
-        return check_name(domain, item, why);
+        return is_name(domain, item);
     snprintf(push, sizeof push, "%.*s", (int)(slash - item), item);
-    return check_name(domain, push, why) && check_name(domain, slash + 1, why);
+    return is_name(domain, push) && is_name(domain, slash + 1);
 }
 
 /* Writes digits or "auto" to an item of PERF_NAME_MAX bytes. Returns false if the text is something else. */
@@ -250,7 +260,7 @@ static void add_all(const struct perf_domain *domain, struct perf_names *list)
 
 /* An entry "all" stands for the names that are not listed before it. */
 static bool names(const struct perf_domain *domain, const char *text, struct perf_names *list, char *why,
-                  bool (*check)(const struct perf_domain *, const char *, char *))
+                  bool (*is_allowed)(const struct perf_domain *, const char *))
 {
     char item[PERF_NAME_MAX];
     bool all = false;
@@ -262,8 +272,8 @@ static bool names(const struct perf_domain *domain, const char *text, struct per
         if (strcmp(item, "all") == 0) {
             all = true;
             add_all(domain, list);
-        } else if (!check(domain, item, why)) {
-            return refuse_item(domain, item, text != NULL || list->n > 0, why);
+        } else if (!is_allowed(domain, item)) {
+            return refuse_entry(domain, item, text != NULL || list->n > 0, ", all", why);
         } else if (!all || !is_listed(list, item)) {
             snprintf(list->at[list->n++], PERF_NAME_MAX, "%s", item);
         }
@@ -273,12 +283,12 @@ static bool names(const struct perf_domain *domain, const char *text, struct per
 
 bool perf_parse_names(const struct perf_domain *domain, const char *text, void *out, char *why)
 {
-    return names(domain, text, out, why, check_name);
+    return names(domain, text, out, why, is_name);
 }
 
 bool perf_parse_wires(const struct perf_domain *domain, const char *text, void *out, char *why)
 {
-    return names(domain, text, out, why, check_wire);
+    return names(domain, text, out, why, is_wire);
 }
 
 bool perf_parse_grain(const struct perf_domain *domain, const char *text, void *out, char *why)

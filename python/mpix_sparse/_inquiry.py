@@ -158,7 +158,7 @@ def barrier(comm: Any = None) -> None:
     Raises:
         Error: another rank makes another call.
     """
-    # The check of arguments waits for all ranks. The C library has no barrier; this is a profile of nothing.
+    # The check of arguments waits for all ranks. The C library has no barrier; this profiles no elements.
     handle, number, found = _hints.communicator(comm), _mpi.constant("INT32_T"), CProfile()
     _mpi.check(library.MPIX_Sparse_profile(None, ctypes.c_longlong(0), number, handle, ctypes.byref(found)))
 

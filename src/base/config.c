@@ -160,8 +160,8 @@ enum { SETTINGS = sizeof settings / sizeof settings[0] };
 _Static_assert((int)SETTINGS <= (int)SAR_SETTINGS_MAX, "sar_config.source has an element for each setting");
 
 /* A help text is "purpose: values", or the purpose alone. */
-static void print_error(const struct sar_setting *setting, const char *full_name, const char *text,
-                        char *error_text, size_t capacity)
+static void describe_bad_value(const struct sar_setting *setting, const char *full_name, const char *text,
+                               char *error_text, size_t capacity)
 {
     const char *values = strstr(setting->help, ": ");
     int purpose = (int)(values == NULL ? strlen(setting->help) : (size_t)(values - setting->help));
@@ -183,7 +183,7 @@ enum sar_status sar_config_apply(struct sar_config *config, const struct sar_con
             continue;
         if (!settings[i].type->parse(&settings[i], text, &changed)) {
             sar_config_spell(settings[i].name, layer->source, full_name, sizeof full_name);
-            print_error(&settings[i], full_name, text, error_text, capacity);
+            describe_bad_value(&settings[i], full_name, text, error_text, capacity);
             return SAR_BAD_SETTING;
         }
         changed.source[i] = (unsigned char)layer->source;

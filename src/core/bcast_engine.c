@@ -88,8 +88,7 @@ static void agree(struct sar_bcast *b, struct sar_bcast_count count)
     agreement.local.nnz_sum = (int64_t)count.nnz;
     agreement.local.nnz_max = (int64_t)count.nnz_max;
     agreement.local.may_block = failed ? SAR_MAY_NOT_BLOCK_SHM_FAILED : SAR_MAY_BLOCK;
-    state->comm.call.number = state->epoch;
-    state->comm.call.function = (int32_t)args->sig.field[SAR_AGREE_FUNCTION];
+    sar_comm_state_set_call(state, args->sig.field[SAR_AGREE_FUNCTION]);
     struct sar_span span = sar_span_begin("agree", 0, 0);
     enum sar_status status = sar_agree_start(&state->comm, &agreement);
     if (status == SAR_OK)

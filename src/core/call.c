@@ -242,8 +242,7 @@ void sar_active_call_begin_agree(struct sar_active_call *op, bool block)
     op->common.agreement.local.may_block = shm_failed ? SAR_MAY_NOT_BLOCK_SHM_FAILED
                                            : block    ? SAR_MAY_BLOCK
                                                       : SAR_MAY_NOT_BLOCK;
-    op->comm_state->comm.call.number = op->comm_state->epoch;
-    op->comm_state->comm.call.function = (int32_t)op->args->sig.field[SAR_AGREE_FUNCTION];
+    sar_comm_state_set_call(op->comm_state, op->args->sig.field[SAR_AGREE_FUNCTION]);
     op->run.status = sar_agree_start(&op->comm_state->comm, &op->common.agreement);
     op->run.phase = SAR_PHASE_AGREEING;
 }

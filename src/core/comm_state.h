@@ -180,6 +180,14 @@ struct sar_comm_state {
     struct sar_comm_device device;
 };
 
+/** Sets the call that warnings name: the last one, of a function (SAR_AGREE_FUNCTION). Called before its
+ * agreement. */
+static inline void sar_comm_state_set_call(struct sar_comm_state *comm_state, int64_t function)
+{
+    comm_state->comm.call.number = comm_state->epoch;
+    comm_state->comm.call.function = (int32_t)function;
+}
+
 /** Communicators with calls in flight. Written by progress.c; read through sar_comm_state_any_active. */
 extern atomic_int sar_comm_states_active;
 

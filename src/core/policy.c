@@ -29,15 +29,16 @@ static bool wire_exists(const char *name)
     return is_equal(name, "auto") || is_equal(name, "smallest") || sar_wire_find(name) != NULL;
 }
 
-/* Returns the scheme, partition map or format that a name misspells, or NULL. */
-static const char *find_nearest(const char *name)
+/* Returns the name of this setting that a name misspells, or NULL. */
+static const char *find_nearest(const char *setting, const char *name)
 {
     struct sar_nearest nearest = sar_nearest_begin(name, strlen(name));
-    for (int i = 0; sar_schemes[i] != NULL; i++)
+    bool scheme = is_equal(setting, "SCHEME"), partition = is_equal(setting, "PARTITION");
+    for (int i = 0; scheme && sar_schemes[i] != NULL; i++)
         sar_nearest_try(&nearest, sar_schemes[i]->name);
-    for (int i = 0; sar_partition_names[i] != NULL; i++)
+    for (int i = 0; partition && sar_partition_names[i] != NULL; i++)
         sar_nearest_try(&nearest, sar_partition_names[i]);
-    for (int i = 0; sar_wires[i] != NULL; i++)
+    for (int i = 0; !scheme && !partition && sar_wires[i] != NULL; i++)
         sar_nearest_try(&nearest, sar_wires[i]->name);
     return nearest.found;
 }
@@ -62,7 +63,7 @@ enum sar_status sar_policy_check(const struct sar_config *config, char *error_te
     if (setting == NULL)
         return SAR_OK;
     sar_config_spell(setting, sar_config_source_of(config, setting), spelled, sizeof spelled);
-    const char *nearest = find_nearest(name);
+    const char *nearest = find_nearest(setting, name);
     snprintf(error_text, size,
              "%s names '%s', which does not exist; mpix_sparse_info -s lists all names%s%s%s", spelled, name,
              nearest == NULL ? "" : "; did you mean '", nearest == NULL ? "" : nearest,

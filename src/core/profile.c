@@ -168,7 +168,7 @@ static double density_of(double nnz, const struct sar_vec_desc *desc)
     return desc->count == 0 ? 0 : nnz / (double)desc->count;
 }
 
-struct sar_profile sar_profile_of_nothing(int ranks)
+struct sar_profile sar_profile_empty(int ranks)
 {
     return (struct sar_profile){ .skewness = 1, .gamma = sar_densification_independent(0, ranks) };
 }

@@ -57,7 +57,7 @@ struct sar_profile_state {
 };
 
 /** The profile of a vector without elements. Local. */
-struct sar_profile sar_profile_of_nothing(int ranks);
+struct sar_profile sar_profile_empty(int ranks);
 
 /** Starts to profile a tensor from each rank's elements. Collective; costs a vote, an allgather of two
  * numbers, and an allreduce of 2 * slots bytes.

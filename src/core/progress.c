@@ -221,7 +221,7 @@ void sar_progress_profile(struct sar_comm_state *comm_state, struct sar_call_arg
     if (!agree_blocking(&op))
         return;
     if (args->sig.desc.count == 0) {
-        *profile = sar_profile_of_nothing(comm_state->comm.ranks);
+        *profile = sar_profile_empty(comm_state->comm.ranks);
         return;
     }
     op.run.phase_span = sar_task_span(&op.task, "profile");

@@ -11,11 +11,10 @@
 #include "check.h"
 
 #ifdef OPEN_MPI
-static const char own[] = "OMPI_COMM_WORLD_SIZE";
+static const char own[] = "OMPI_COMM_WORLD_SIZE", other[] = "PMI_SIZE";
 #else
-static const char own[] = "PMI_SIZE";
+static const char own[] = "PMI_SIZE", other[] = "OMPI_COMM_WORLD_SIZE";
 #endif
-static const char other[] = "SLURM_STEP_NUM_TASKS"; /* tests/preload/run has that of another MPI */
 
 static char path[] = "/tmp/mpix_sparse_XXXXXX";
 
@@ -28,8 +27,7 @@ static int count_warnings(void)
     check(file != NULL, "expected to open %s", path);
     while (fgets(line, sizeof line, file) != NULL) {
         bool found = strstr(line, "the launcher belongs to another MPI") != NULL;
-        check(!found || (strstr(line, other) != NULL && strstr(line, "--mpi") != NULL),
-              "expected %s and srun's option in: %s", other, line);
+        check(!found || strstr(line, other) != NULL, "expected %s in: %s", other, line);
         n += found;
     }
     fclose(file);

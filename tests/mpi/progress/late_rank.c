@@ -157,6 +157,8 @@ static void try_late(MPI_Comm comm, int late)
     if (rank == late)
         stay_away(IN_CHECK, only_late(late));
     call(comm);
+    check(rank == late || has_line(read_log(rank), "in the consistency check of call ", only_late(late)),
+          "expected the operation, found: %s", read_log(rank));
     check_logged(late, IN_CHECK, only_late(late));
     call(comm);
     check(oversubscribed || strlen(read_log(rank)) == 0, "expected a call that is not late to log nothing");
