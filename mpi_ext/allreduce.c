@@ -127,12 +127,12 @@ int sar_dense_run(MPI_Comm comm, const char *function, struct sar_call_args *cal
 }
 
 /* MPI requests have no completion callback, which could copy a result back to the device. So vectors in
- * device memory are passed to MPI only if MPI accepts them, and only if a setting says so: settings are
- * equal on all ranks, but a test of MPI may not be. */
+ * device memory are passed to MPI only if MPI accepts them (sar_user_buffers_mpi_accepts), and only if a
+ * setting says so: settings are equal on all ranks, but a test of MPI may not be. */
 static bool may_start_fallback(struct sar_comm_state *comm_state, const struct sar_call_args *call)
 {
     bool accepted = call->device.memory.accelerator == NULL ||
-                    comm_state->settings.policy.config.cuda_aware == SAR_CUDA_AWARE_YES;
+                    (call->sig.native && comm_state->settings.policy.config.cuda_aware == SAR_CUDA_AWARE_YES);
     return accepted && sar_fallback_always(comm_state, call) && sar_fallback_fits_int(call);
 }
 

@@ -218,7 +218,7 @@ bool sar_user_buffers_mpi_accepts(const struct sar_call_args *call, struct sar_c
 {
     if (is_on_host(call))
         return true;
-    if (comm_state == NULL || call->result.error.status != SAR_OK)
+    if (comm_state == NULL || call->result.error.status != SAR_OK || !call->sig.native)
         return false;
     return aware(comm_state, &call->device.memory) == SAR_CUDA_AWARE_YES &&
            sar_host_copies_read(&call->device.memory, NULL, 0) == SAR_OK;

@@ -9,9 +9,8 @@
 
 #include "device/accelerator.h"
 
-enum { DEVICE = 0 };
-
 static const struct sar_accelerator *accelerator;
+static int device;
 
 static bool print_error(const char *why)
 {
@@ -19,7 +18,17 @@ static bool print_error(const char *why)
     return false;
 }
 
-bool perf_device_open(void)
+/* Returns the number of devices by the runtime that the plug-in has loaded, or 1. */
+static int count_devices(void *plugin)
+{
+    int n = 0;
+    void *symbol = dlsym(plugin, "cudaGetDeviceCount");
+    int (*count)(int *) = *(int (**)(int *)) & symbol;
+
+    return count != NULL && count(&n) == 0 && n > 0 ? n : 1;
+}
+
+bool perf_device_open(int n)
 {
     void *plugin = dlopen("libmpix_sparse_cuda.so", RTLD_NOW | RTLD_LOCAL), *memory = NULL;
     const struct sar_accelerator *found = plugin == NULL ? NULL : dlsym(plugin, SAR_ACCELERATOR_SYMBOL);
@@ -28,11 +37,17 @@ bool perf_device_open(void)
         return print_error(dlerror());
     if (found == NULL || found->version != SAR_ACCELERATOR_VERSION)
         return print_error("the plug-in for CUDA is of another version");
-    if (found->allocate(DEVICE, 1, &memory) != SAR_OK)
+    device = n % count_devices(plugin);
+    if (found->allocate(device, 1, &memory) != SAR_OK)
         return print_error("there is no device of CUDA here");
-    found->release(DEVICE, memory);
+    found->release(device, memory);
     accelerator = found;
     return true;
+}
+
+bool perf_device_is_open(void)
+{
+    return accelerator != NULL;
 }
 
 static void require(enum sar_status status, const char *what)
@@ -47,7 +62,7 @@ void *perf_device_make(const void *from, size_t bytes)
 {
     void *memory;
 
-    require(accelerator->allocate(DEVICE, bytes + 1, &memory), "taking memory");
+    require(accelerator->allocate(device, bytes + 1, &memory), "taking memory");
     perf_device_copy(memory, from, bytes);
     return memory;
 }
@@ -55,13 +70,13 @@ void *perf_device_make(const void *from, size_t bytes)
 void perf_device_free(void *memory)
 {
     if (memory != NULL)
-        accelerator->release(DEVICE, memory);
+        accelerator->release(device, memory);
 }
 
 void perf_device_copy(void *to, const void *from, size_t bytes)
 {
     if (bytes == 0)
         return;
-    require(accelerator->copy(DEVICE, to, from, bytes, NULL), "a copy");
-    require(accelerator->wait(DEVICE, NULL), "a copy");
+    require(accelerator->copy(device, to, from, bytes, NULL), "a copy");
+    require(accelerator->wait(device, NULL), "a copy");
 }

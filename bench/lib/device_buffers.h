@@ -7,9 +7,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** Opens the plug-in, for device 0. Returns false, after a sentence on standard error, if there is no device.
- */
-bool perf_device_open(void);
+/** Opens the plug-in, for device n of the devices here, counted from 0 and again from 0 after the last. Returns
+ * false, after a sentence on standard error, if there is no device. */
+bool perf_device_open(int n);
+/** True after perf_device_open: the buffers of this rank are in device memory. */
+bool perf_device_is_open(void);
 
 /** Copies a host array to new device memory, for perf_device_free. Ends all ranks if memory is short. */
 void *perf_device_make(const void *from, size_t bytes);

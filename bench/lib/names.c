@@ -10,7 +10,7 @@
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
-static const char *const buffers[] = { "host", "cuda" };
+static const char *const buffers[] = { "host", "cuda", "mixed" };
 static const char *const interfaces[] = { "coo", "dense" };
 static const char *const indices[] = { "int32", "uint32", "int64", "uint64", "auto" };
 static const char *const values[] = { "full", "bf16", "fp16" };

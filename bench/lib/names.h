@@ -33,7 +33,8 @@ const char *perf_scheme_name(int i);
 const char *perf_wire_name(int i);
 const char *perf_partition_name(int i);
 
-enum perf_buffers { PERF_HOST, PERF_CUDA };
+/** PERF_MIXED: device memory on the first rank of each node, host memory on the others. */
+enum perf_buffers { PERF_HOST, PERF_CUDA, PERF_MIXED };
 const char *perf_buffers_name(int i);
 enum perf_interface { PERF_COO, PERF_DENSE };
 const char *perf_interface_name(int i);

@@ -138,7 +138,7 @@ static const struct perf_option table[OPTIONS] = {
         "reductions, or all" },
     [OPTION_BUFFERS] = { 'm', "buffers", "NAME", "host",
         perf_parse_choice, TO(buffers), { perf_buffers_name, 0, 0 },
-        "memory of the buffers" },
+        "memory of the buffers; mixed: of a device on the first rank of each node only" },
     [OPTION_IN_PLACE] = { 0, "in-place", NULL, NULL,
         perf_parse_flag, TO(in_place), { NULL, 0, 0 },
         "call the dense interface with MPI_IN_PLACE" },
@@ -321,7 +321,7 @@ static const char *conflict(const struct perf_options *options, const bool *give
         return "options --plan and --overlap-compute: calls in flight are no starts of a plan";
     if (options->late + options->jitter > 0 && options->overlap_compute)
         return "options --late and --jitter: --overlap-compute has calls in flight";
-    if (options->between > 0 && options->buffers == PERF_CUDA)
+    if (options->between > 0 && options->buffers != PERF_HOST)
         return "option --between is for buffers of the host";
     if (options->skew > 0 && options->skew < 0.125)
         return "option --skew: neither 0 nor from 0.125 to 1";
@@ -354,7 +354,7 @@ static const char *collective_conflict(const struct perf_options *options, const
         return "option --interface: an allgather has coordinates";
     if (dense && given[OPTION_BLOCK])
         return "option --block is for --interface coo: dense parts are contiguous";
-    if (options->buffers == PERF_CUDA)
+    if (options->buffers != PERF_HOST)
         return "option --buffers: those of a device are for --collective allreduce";
     if (given[OPTION_PARTITION] || given[OPTION_GRAIN] || given[OPTION_COLUMNS])
         return "options --partition, --grain and --columns are for --collective allreduce";
@@ -372,7 +372,7 @@ static const char *study_conflict(const struct perf_options *options, const bool
         return "option --threads: of the studies, only threads takes it";
     if (study != PERF_SELECTOR && (given[OPTION_EVERY] || given[OPTION_BUDGET]))
         return "options --every and --budget are for --study selector";
-    if (options->buffers == PERF_CUDA && (study != PERF_NO_STUDY || options->message_replay))
+    if (options->buffers != PERF_HOST && (study != PERF_NO_STUDY || options->message_replay))
         return "option --buffers: --study and --message-replay are for those of the host";
     if (study == PERF_NO_STUDY)
         return NULL;

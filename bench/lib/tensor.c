@@ -138,7 +138,7 @@ static bool plan(struct perf_tensor *tensor, const struct perf_case *c, const st
 
 static void make_call_buffers(struct perf_tensor *tensor, const struct perf_case *c)
 {
-    bool coo = c->options->interface == PERF_COO, copies = c->options->buffers == PERF_CUDA;
+    bool coo = c->options->interface == PERF_COO, copies = perf_device_is_open();
 
     for (int i = 0; i < tensor->steps; i++) {
         struct perf_step *step = &tensor->step[i];

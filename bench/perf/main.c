@@ -221,9 +221,17 @@ static void watch_time(const struct bench *bench)
         alarm((unsigned)bench->options.timeout);
 }
 
-static bool device_everywhere(void)
+/* Ranks of a node take its devices in turn. */
+static bool device_everywhere(bool mixed)
 {
-    int ready = perf_device_open();
+    int ready = 1, local;
+    MPI_Comm node;
+
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    MPI_Comm_rank(node, &local);
+    MPI_Comm_free(&node);
+    if (local == 0 || !mixed)
+        ready = perf_device_open(local);
 
     MPI_Allreduce(MPI_IN_PLACE, &ready, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     return ready;
@@ -238,7 +246,7 @@ static int run(struct bench *bench)
 
     if (bench->options.memory > 0)
         bench->world.memory = (double)bench->options.memory;
-    if (bench->options.buffers == PERF_CUDA && !device_everywhere())
+    if (bench->options.buffers != PERF_HOST && !device_everywhere(bench->options.buffers == PERF_MIXED))
         return EXIT_USAGE;
     if (!perf_source_load(&bench->source, &bench->options, least, &bench->world))
         return EXIT_USAGE;

@@ -32,6 +32,11 @@ static void print_mpi(void)
 
 static void print_tensors(const struct perf_options *options)
 {
+    static const char *const memory[] = {
+        [PERF_HOST] = "",
+        [PERF_CUDA] = "buffers on devices, ",
+        [PERF_MIXED] = "buffers of the first rank of each node on a device, ",
+    };
     char workload[PERF_WORKLOAD_MAX];
 
     if (options->collective != SAR_ALLREDUCE)
@@ -44,7 +49,7 @@ static void print_tensors(const struct perf_options *options)
            options->in_place ? " in place"
            : options->plan   ? " by plans"
                              : "",
-           options->buffers == PERF_CUDA ? "buffers on a device, " : "");
+           memory[options->buffers]);
     perf_source_name(&options->workload, workload, sizeof workload);
     printf("%s, ", workload);
     if (options->workload.kind == PERF_TEXT_FILE)

@@ -121,7 +121,7 @@ static struct cursor open_cursor(const struct perf_case *c, const struct perf_ou
 
     if (output->result != MPIX_SPARSE_RESULT_NULL)
         MPIX_Sparse_result_get(output->result, &cursor.nnz, &cursor.indices, &values);
-    if (c->options->buffers == PERF_CUDA) {
+    if (perf_device_is_open()) {
         cursor.indices = fetch(cursor.indices, (size_t)cursor.nnz * c->index_bytes, &cursor.copies[0]);
         values = fetch(values, (size_t)cursor.nnz * c->element_bytes, &cursor.copies[1]);
     }

@@ -253,7 +253,7 @@ void perf_row_open(struct perf_row *row, const struct perf_case *c, const struct
     row->threads = -1;
     for (int mode = 0; mode < PERF_PROGRESS_MODES; mode++)
         row->overlap[mode] = (struct perf_overlap){ NAN, NAN, NAN };
-    if (is_memory_bound(row) && c->options->buffers == PERF_CUDA) {
+    if (is_memory_bound(row) && c->options->buffers != PERF_HOST) {
         row->failed = true; /* traffic of host memory says nothing about a device */
         return;
     }

@@ -53,7 +53,7 @@ static void refresh(float *device, int round)
 {
     static float v[COUNT];
     fill(v, round);
-    require(cudaMemcpy(device, v, sizeof v, cudaMemcpyHostToDevice));
+    fill_device(device, v, sizeof v);
 }
 
 static void check_in_flight(void)

@@ -50,7 +50,7 @@ int PMPI_Allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype t
     void *copy = malloc(bytes);
     require(cudaMemcpy(copy, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, bytes, cudaMemcpyDeviceToHost));
     int code = MPI_Allreduce(MPI_IN_PLACE, copy, count, type, op, comm);
-    require(cudaMemcpy(recvbuf, copy, bytes, cudaMemcpyHostToDevice));
+    fill_device(recvbuf, copy, bytes);
     free(copy);
     return code;
 }
@@ -77,7 +77,7 @@ static void expect_of(int wanted, const char *setting, const char *forward)
     for (int i = 0; i < COUNT; i++)
         v[i] = (float)i;
     require(cudaMalloc((void **)&device, sizeof v));
-    require(cudaMemcpy(device, v, sizeof v, cudaMemcpyHostToDevice));
+    fill_device(device, v, sizeof v);
     on_device = 0;
     check_success(MPIX_Sparse_allreduce(MPI_IN_PLACE, device, COUNT, MPI_FLOAT, MPI_SUM, comm),
                   "the first call");
@@ -105,7 +105,7 @@ static void expect_plan(int wanted)
     for (int round = 0; round < 4; round++) {
         for (int i = 0; i < COUNT; i++)
             v[i] = (float)(i + round);
-        require(cudaMemcpy(device, v, sizeof v, cudaMemcpyHostToDevice));
+        fill_device(device, v, sizeof v);
         on_device = 0;
         check_success(round % 2 == 0 ? MPIX_Sparse_plan_start_all(1, &plan, &request)
                                      : MPIX_Sparse_plan_start(plan, &request),
@@ -120,6 +120,33 @@ static void expect_plan(int wanted)
     }
     check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
     require(cudaFree(device));
+}
+
+/* The library does not reduce pairs, and an MPI that takes numbers in device memory may fail to unpack pairs. */
+static void expect_pairs_on_host(void)
+{
+    int pair[2] = { rank, rank }, *device = to_device(pair, sizeof pair);
+    MPI_Comm comm;
+    setenv("MPIX_SPARSE_FORWARD", "63", 1);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    check_case("pairs of an MPI that is aware");
+    on_device = 0;
+    for (int later = 0; later < 2; later++) {
+        MPI_Request request = MPI_REQUEST_NULL;
+        fill_device(device, pair, sizeof pair);
+        check_success(later ? MPIX_Isparse_allreduce(MPI_IN_PLACE, device, 1, MPI_2INT, MPI_MAXLOC, comm,
+                                                     &request)
+                            : MPIX_Sparse_allreduce(MPI_IN_PLACE, device, 1, MPI_2INT, MPI_MAXLOC, comm),
+                      "a call on pairs");
+        check_success(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+        int found[2];
+        to_host(found, device, sizeof found);
+        check(found[0] == ranks - 1 && found[1] == ranks - 1, "expected %d twice, found %d and %d", ranks - 1,
+              found[0], found[1]);
+    }
+    check(on_device == 0, "expected no call of MPI on device memory, found %d", on_device);
+    require(cudaFree(device));
+    MPI_Comm_free(&comm);
 }
 
 static void expect(int wanted, const char *setting)
@@ -149,5 +176,6 @@ int main(int argc, char **argv)
     expect(2, "yes");
     check_case("a plan");
     expect_plan(1);
+    expect_pairs_on_host();
     return check_end("aware");
 }

@@ -204,9 +204,9 @@ static void fill(void)
     int32_t index[NNZ] = { 3, 9, 40 + rank, 77, COUNT - 1 };
     for (int i = 0; i < 3 * COUNT; i++)
         v[i] = i % 50 == 0 ? (float)(rank + 1) : 0;
-    require(cudaMemcpy(vector, v, sizeof v, cudaMemcpyHostToDevice));
-    require(cudaMemcpy(values, v, NNZ * sizeof *v, cudaMemcpyHostToDevice));
-    require(cudaMemcpy(indices, index, sizeof index, cudaMemcpyHostToDevice));
+    fill_device(vector, v, sizeof v);
+    fill_device(values, v, NNZ * sizeof *v);
+    fill_device(indices, index, sizeof index);
 }
 
 static float first_value(void)
@@ -305,6 +305,7 @@ static void begin(void)
     require(cudaMalloc((void **)&chosen, COUNT * sizeof *chosen));
     info = stream_info(stream);
     MPI_Info_create(&none);
+    setenv("MPIX_SPARSE_CUDA_AWARE", "no", 1);
     unseen = open_comm("63", NULL, info);
     setenv("MPIX_SPARSE_CUDA_AWARE", MPIX_Query_cuda_support() ? "yes" : "no", 1);
     handed = open_comm("63", "dense", info);

@@ -22,7 +22,7 @@ static void fill(void)
     static float v[2 * COUNT];
     for (int i = 0; i < 2 * COUNT; i++)
         v[i] = i % 50 == 0 ? (float)(rank + 1) : 0;
-    require(cudaMemcpy(vector, v, sizeof v, cudaMemcpyHostToDevice));
+    fill_device(vector, v, sizeof v);
 }
 
 static float first_value(void)

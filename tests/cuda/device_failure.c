@@ -24,7 +24,7 @@ static void fill(void)
     static float v[2 * MANY];
     for (int i = 0; i < 2 * MANY; i++)
         v[i] = (float)(i + rank);
-    require(cudaMemcpy(device, v, sizeof v, cudaMemcpyHostToDevice));
+    fill_device(device, v, sizeof v);
 }
 
 /* True if the first value is right; all others must match it. */

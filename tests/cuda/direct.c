@@ -45,7 +45,7 @@ static int reduce(bool on_device)
     if (!on_device)
         return MPIX_Sparse_allreduce(host_in, host_out, COUNT, MPI_FLOAT, MPI_SUM, comm);
     memset(found, 0x7e, sizeof found);
-    require(cudaMemcpy(out, found, sizeof found, cudaMemcpyHostToDevice));
+    fill_device(out, found, sizeof found);
     int code = MPIX_Sparse_allreduce(in, out, COUNT, MPI_FLOAT, MPI_SUM, comm);
     require(cudaMemcpy(found, out, sizeof found, cudaMemcpyDeviceToHost));
     return code;

@@ -124,7 +124,7 @@ class Torch(unittest.TestCase):
 
         import mpix_sparse.torch  # noqa: F401
 
-        dist.init_process_group("mpix_sparse")
+        dist.init_process_group("mpix_sparse", init_method="mpix://")
         try:
             mine = self.torch.from_numpy(whole(COUNT, 0.01, "float32", RANK))
             wanted = self.torch.from_numpy(sum(whole(COUNT, 0.01, "float32", rank) for rank in range(SIZE)))

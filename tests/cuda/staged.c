@@ -40,9 +40,9 @@ static void fill(void)
     static float v[COUNT];
     for (int i = 0; i < COUNT; i++)
         v[i] = value_at(i, rank);
-    require(cudaMemcpy(in, v, sizeof v, cudaMemcpyHostToDevice));
+    fill_device(in, v, sizeof v);
     memset(v, 0xff, sizeof v);
-    require(cudaMemcpy(out, v, sizeof v, cudaMemcpyHostToDevice));
+    fill_device(out, v, sizeof v);
 }
 
 static void expect_sums(const float *device)
@@ -156,7 +156,7 @@ static void check_pinned(void)
     for (int i = 0; i < 4; i++) {
         long most = i < 3 ? MOST : MOST + MOST_OF_MESSAGES;
         least = i < 3 ? "10000000" : "0";
-        require(cudaMemcpy(large, zeros, LARGE * sizeof *large, cudaMemcpyHostToDevice));
+        fill_device(large, zeros, LARGE * sizeof *large);
         open_comm(sparse[i % 3]);
         long before = count_of("fake_cuda_pinned");
         check_success(MPIX_Sparse_allreduce(MPI_IN_PLACE, large, LARGE, MPI_FLOAT, MPI_SUM, comm),
@@ -178,7 +178,7 @@ static void make_arrays(void)
     require(cudaMalloc((void **)&in, COUNT * sizeof *in));
     require(cudaMalloc((void **)&out, COUNT * sizeof *out));
     require(cudaMalloc((void **)&indices, sizeof each));
-    require(cudaMemcpy(indices, each, sizeof each, cudaMemcpyHostToDevice));
+    fill_device(indices, each, sizeof each);
 }
 
 int main(int argc, char **argv)

@@ -26,7 +26,7 @@ static float *vector(int round)
     for (int i = 0; i < COUNT; i++)
         v[i] = i % STEP == 0 ? (float)(round + rank) : 0;
     require(cudaMalloc(&device, sizeof v));
-    require(cudaMemcpy(device, v, sizeof v, cudaMemcpyHostToDevice));
+    fill_device(device, v, sizeof v);
     return device;
 }
 
