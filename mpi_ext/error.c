@@ -183,15 +183,17 @@ static void describe_mismatch(const struct sar_error *error, char *text, size_t 
 
 enum { VALUE_CHARS = 128 };
 
-#define WRONG_KIND \
-    "of the other kind: MPIX_Sparse_plan_start is for dense buffers, MPIX_Sparse_plan_start_coo for coordinates"
+/* One literal: in an array of literals, two beside each other look like a missing comma. */
+#define WRONG_KIND                                                     \
+    "of the other kind: MPIX_Sparse_plan_start is for dense buffers, " \
+    "MPIX_Sparse_plan_start_coo for coordinates"
 
 static const char *const faults[] = {
     [SAR_FAULT_NULL] = "null",
     [SAR_FAULT_ALIASED] = "the other buffer",
     [SAR_FAULT_NOT_IN_PLACE] = "the other buffer; pass MPI_IN_PLACE instead",
     [SAR_FAULT_IN_PLACE] = "MPI_IN_PLACE, which has no meaning here",
-    [SAR_FAULT_WRONG_KIND] = WRONG_KIND,
+    [SAR_FAULT_WRONG_KIND] = (WRONG_KIND),
     [SAR_FAULT_IN_USE] = "in use by a call that is not done",
     [SAR_FAULT_COMM_FREED] = "of a communicator that was freed",
     [SAR_FAULT_STRIDED] = "not contiguous",

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** Opens the plug-in, for device n of the devices here, counted from 0 and again from 0 after the last. Returns
- * false, after a sentence on standard error, if there is no device. */
+/** Opens the plug-in, for device n of the devices here, counted from 0 and again from 0 after the last.
+ * Returns false, after a sentence on standard error, if there is no device. */
 bool perf_device_open(int n);
 /** True after perf_device_open: the buffers of this rank are in device memory. */
 bool perf_device_is_open(void);

@@ -29,6 +29,7 @@ import assumptions  # noqa: E402
 import baselines  # noqa: E402
 import claims  # noqa: E402
 import collectives  # noqa: E402
+import devices  # noqa: E402
 from sentences import percent, real, row_of, span, time_of  # noqa: E402
 
 CELLS = list(itertools.product(compute.SIZES, compute.RATES, compute.THREADS))
@@ -413,7 +414,7 @@ def main():
                 f"{file.relative_to(TOP)} is not what bench/evaluate makes of its template and bench/results"
             )
             failed = 1
-    for file in ("doc/performance.md", "README.md"):
+    for file in ("doc/performance.md", "doc/gpu.md", "README.md"):
         text += (TOP / file).read_text()
     words = " ".join(text.split())
     for part in (
@@ -431,6 +432,7 @@ def main():
         *assumptions.PARTS,
         *baselines.PARTS,
         *collectives.PARTS,
+        *devices.PARTS,
         *claims.PARTS,
     ):
         for sentence in part():

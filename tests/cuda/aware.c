@@ -122,7 +122,7 @@ static void expect_plan(int wanted)
     require(cudaFree(device));
 }
 
-/* The library does not reduce pairs, and an MPI that takes numbers in device memory may fail to unpack pairs. */
+/* The library does not reduce pairs. An MPI that takes device memory may fail to unpack pairs there. */
 static void expect_pairs_on_host(void)
 {
     int pair[2] = { rank, rank }, *device = to_device(pair, sizeof pair);

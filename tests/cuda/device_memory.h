@@ -14,8 +14,8 @@ static inline void require(cudaError_t error)
     check(error == cudaSuccess, "expected success from CUDA, found error %d", (int)error);
 }
 
-/* Copy to device memory. cudaMemcpy may return before the device has what came from memory that is not pinned,
- * and streams of the program do not wait for that. */
+/* Copy to device memory. cudaMemcpy may return before the device has what came from memory that is not
+ * pinned, and streams of the program do not wait for that. */
 static inline void fill_device(void *device, const void *host, size_t bytes)
 {
     require(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice));
