@@ -67,8 +67,8 @@ void sar_user_buffers_poison(struct sar_call_args *call);
 void sar_user_buffers_classify(struct sar_call_args *call, struct sar_comm_state *comm_state);
 
 /** True if MPI accepts the call's arrays as they are; waits for the work queued on them. In device memory
- * those of native vectors: MPICH 4.0.2 fails to unpack pairs there. The first call on a communicator tests
- * MPI for CUDA awareness.
+ * it accepts those of native vectors only: MPICH 4.0.2 fails to unpack pairs there. The first call on a
+ * communicator tests MPI for CUDA awareness.
  * @param comm_state  NULL for an intercommunicator, which never gets device memory */
 bool sar_user_buffers_mpi_accepts(const struct sar_call_args *call, struct sar_comm_state *comm_state);
 

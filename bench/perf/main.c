@@ -221,8 +221,8 @@ static void watch_time(const struct bench *bench)
         alarm((unsigned)bench->options.timeout);
 }
 
-/* Ranks of a node take its devices in turn. */
-static bool device_everywhere(bool mixed)
+/* Ranks of a node take its devices in turn; if mixed, the first rank alone takes one. */
+static bool open_devices(bool mixed)
 {
     int ready = 1, local;
     MPI_Comm node;
@@ -246,7 +246,7 @@ static int run(struct bench *bench)
 
     if (bench->options.memory > 0)
         bench->world.memory = (double)bench->options.memory;
-    if (bench->options.buffers != PERF_HOST && !device_everywhere(bench->options.buffers == PERF_MIXED))
+    if (bench->options.buffers != PERF_HOST && !open_devices(bench->options.buffers == PERF_MIXED))
         return EXIT_USAGE;
     if (!perf_source_load(&bench->source, &bench->options, least, &bench->world))
         return EXIT_USAGE;

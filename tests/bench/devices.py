@@ -3,10 +3,11 @@
 tests/bench/evaluation.py."""
 
 from evaluation.figures import floor_of, rows_of
-from sentences import real, row_of, span, time_of
+from sentences import percent, real, row_of, span, time_of
 
 MPS = "two processes share the device by MPS"
 SLICES = "two processes share the device by time slices"
+MIXED = "device memory on the first rank, host memory on the second"
 LEAST = 16384  # the default of MPIX_SPARSE_CUDA_LEAST
 NEVER = 4000000000
 CASES = [
@@ -35,7 +36,9 @@ def call(label, case, scheme, least=LEAST, aware=False):
 
 
 def digits(number):
-    return f"{number:.3g}" if number < 1000 else f"{number:.0f}"
+    """Three digits, with zeros at the end."""
+    text = f"{number:#.3g}"
+    return text.rstrip(".")
 
 
 def cell(number, unit=1e3):
@@ -51,11 +54,39 @@ def of_calls():
         yield f"| {name} | {' | '.join(cells)} |"
 
 
+def over_host(label, case):
+    """Times of a call on the device and on the host, and their ratio."""
+    device, host = (call(label, case, "balanced", least) for least in (0, NEVER))
+    return device, host, device / host
+
+
 def of_least():
     for count, density in MESSAGES:
         case = "dense", count, 1, density
-        device, host = (call(MPS, case, "balanced", least) for least in (0, NEVER))
-        yield f"| {count * density / 2:.0f} | {cell(device)} | {cell(host)} | {real(device / host)} |"
+        device, host, ratio = over_host(MPS, case)
+        cells = [cell(device), cell(host), f"{ratio:.2f}", f"{over_host(MIXED, case)[2]:.2f}"]
+        yield f"| {count * density / 2:.0f} | {' | '.join(cells)} |"
+    few = [("dense", count, 1, density) for count, density in MESSAGES if density == 0.01]
+    slices = [over_host(SLICES, case)[2] for case in few]
+    assert min(slices) > 1
+    yield f"the host was faster at all sizes, up to {real(max(slices), 1)} times"
+
+
+def of_settings():
+    """Calls with one rank on the device, and with an MPI that takes device memory."""
+    shapes = (10**6, 0.01), (16000000, 0.01), (16000000, 0.05)
+    cases = [("dense", count, 1, share) for count, share in shapes]
+    found = [cell(call(MIXED, case, "auto")) for case in cases]
+    yield f"{found[0]} ms (10⁶, 1 %), {found[1]} ms (1.6·10⁷, 1 %) and {found[2]} ms (1.6·10⁷, 5 %)"
+    case = cases[1]
+    direct, staged = (call(MPS, case, "balanced", aware=aware) for aware in (True, False))
+    yield f"By MPS `balanced` takes {cell(direct)} ms with it and {cell(staged)} ms staged"
+    direct, staged = (call(MPS, case, "auto", aware=aware) for aware in (True, False))
+    yield f"and `auto` {cell(direct)} and {cell(staged)} ms"
+    times = [call(SLICES, ("dense", 16000000, 1, 0.001), "dense", aware=aware) for aware in (True, False)]
+    yield f"takes {times[0]:.2f} s there, and {real(times[1], 3)} s staged"
+    gains = [call(MPS, case, "dense") / call(MPS, case, scheme) for scheme in ("allgather", "auto")]
+    yield f"not NCCL) | {gains[0]:.0f} to {gains[1]:.0f} times |"
 
 
 def kernel(density, name):
@@ -84,8 +115,23 @@ def of_kernels():
         yield f"| Algorithm 1, {hashes} hash{'es' * (hashes > 1)}, memory of 2 times the elements | {cells} |"
 
 
+def of_claims():
+    """The rows of the page of claims on Algorithm 1."""
+    least = {d: min((2, 3, 4), key=lambda r1: hashing(d, 3, r1)["median_s"]) for d in (0.01, 0.02, 0.05)}
+    if least == {0.01: 3, 0.02: 2, 0.05: 3}:
+        yield "least at 2 \\|G\\| d with 2 %, at 3 \\|G\\| d with 1 and 5 %"
+    saved = [
+        1 - hashing(density, 4, 2)["median_s"] / hashing(density, 3, 2)["median_s"]
+        for density in (0.01, 0.02, 0.05)
+    ]
+    yield "a fourth hash saves {}, {} and {} %".format(*map(percent, saved))
+    whole = 4 * 1.6e9 / (4 * 214e6)
+    yield f"{real(kernel(0.02, 'torch.nonzero'))} ms over DeepFM's vector on an H200"
+    yield f"by bytes {real(whole * kernel(0.02, 'torch.nonzero'), 1)} ms for 6.4 GB"
+
+
 def of_cores():
-    """Calls whose costs were measured on 16 cores, over those with extrapolated costs."""
+    """Calls with ratios of costs that were measured on 16 processors, over those with extrapolated costs."""
     ratios, floors = {}, []
     for model in ("llama", "deepfm", "nmt", "lstm"):
         seconds = time_of(f"cores16-{model}-100-16")
@@ -100,6 +146,14 @@ def of_cores():
         if row["density"] == 0.1 and row["threads"] == 16 and row["work"] not in ("encode", "decode")
     ]
     yield f"{span(gains, 1)} times for a vector of 4.2 million elements, 10 % present"
+    few = [
+        row["serial_median_s"] / row["median_s"]
+        for row in rows_of("node16-threads")
+        if row["density"] == 0.01 and row["threads"] == 16 and row["work"] not in ("encode", "decode")
+    ]
+    yield f"At 1 % they are {span(few, 1)}"
+    work = [row_of(f"{family}-lstm-100-16")["charged_s"] * 1e3 for family in ("threads-16", "cores16")]
+    yield f"The work of lstm is {real(work[1], 1)} ms in place of {real(work[0], 1)}"
 
 
-PARTS = [of_cores, of_calls, of_least, of_kernels]
+PARTS = [of_cores, of_calls, of_least, of_settings, of_kernels, of_claims]

@@ -53,7 +53,7 @@ static long kernels(void)
     return count == NULL ? 0 : count();
 }
 
-/* Returns true for equal bits. A device makes one NaN, so any two are equal. */
+/* Returns true for equal bits, or two float32 NaN, of which a device makes others than the host. */
 static bool equals(const struct tensor_desc *desc, const void *host, const void *device, size_t bytes)
 {
     const float *a = host, *b = device;
@@ -97,7 +97,7 @@ static void compare_results(MPIX_Sparse_result host, MPIX_Sparse_result device,
     check_success(MPIX_Sparse_result_get(device, &found, &index[1], &value[1]), "the device's result");
     check(n == found, "expected %lld elements, found %lld", (long long)n, (long long)found);
     check(n == 0 || memcmp(index[0], index[1], (size_t)n * index_bytes) == 0, "expected the host's indices");
-    check(equals(desc, value[0], value[1], (size_t)n * element_bytes(desc)),
+    check(n == 0 || equals(desc, value[0], value[1], (size_t)n * element_bytes(desc)),
           "expected the bits of the host's values");
     check_success(PMPIX_Sparse_result_dense(host, dense), "the host's result as a vector");
     check_success(MPIX_Sparse_result_dense(device, dense + bytes), "the device's");
