@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Lines of the tables of doc/gpu.md, and sentences on devices and on a node of 16 cores, for
+"""Lines of the tables of doc/gpu.md, and sentences on devices and on a node of 16 processors, for
 tests/bench/evaluation.py."""
 
 from evaluation.figures import floor_of, rows_of
@@ -23,15 +23,19 @@ CASES = [
 ]
 MESSAGES = [(20000, 0.01), (320000, 0.01), (5120000, 0.01), (20480000, 0.01), (81920000, 0.01)]
 MESSAGES += [(20480000, 0.05), (20480000, 0.2)]
+DENSITIES = 0.01, 0.02, 0.05
 KERNELS = ["mark", "scan", "scan and partition", "CUB select and sort", "torch.nonzero", "reduce", "scatter"]
+
+
+def select(name, **wanted):
+    """The rows of a result that have these values."""
+    return [row for row in rows_of(name) if all(row.get(key) == value for key, value in wanted.items())]
 
 
 def call(label, case, scheme, least=LEAST, aware=False):
     """Seconds of a call, or None where it was not measured."""
-    interface, count, row, density = case
-    wanted = dict(label=label, interface=interface, count=count, row=row, density=density, scheme=scheme)
-    wanted |= dict(cuda_least=least, cuda_aware=aware)
-    found = [r for r in rows_of("device-calls") if all(r[key] == value for key, value in wanted.items())]
+    keys = dict(zip(("interface", "count", "row", "density"), case))
+    found = select("device-calls", label=label, scheme=scheme, cuda_least=least, cuda_aware=aware, **keys)
     return found[0]["median_s"] if found else None
 
 
@@ -91,43 +95,43 @@ def of_settings():
 
 def kernel(density, name):
     """Milliseconds of a kernel."""
-    rows = [r for r in rows_of("device-kernels") if r["density"] == density and r["kernel"] == name]
-    return 1e3 * rows[0]["median_s"]
+    return 1e3 * select("device-kernels", density=density, kernel=name)[0]["median_s"]
 
 
 def hashing(density, hashes, memory):
-    """A row of Algorithm 1."""
-    wanted = dict(kernel="algorithm 1", density=density, hashes=hashes, memory=memory)
-    rows = [r for r in rows_of("device-kernels") if all(r.get(key) == v for key, v in wanted.items())]
-    return rows[0]
+    """Milliseconds of Algorithm 1."""
+    found = select("device-kernels", kernel="algorithm 1", density=density, hashes=hashes, memory=memory)
+    return 1e3 * found[0]["median_s"]
 
 
 def of_kernels():
     for name in KERNELS:
-        cells = " | ".join(f"{kernel(density, name):.3f}" for density in (0.01, 0.02, 0.05))
+        cells = " | ".join(f"{kernel(density, name):.3f}" for density in DENSITIES)
         yield f"| {name} | {cells} |"
     for memory in (1, 1.5, 2, 3, 4):
-        found = [hashing(density, 3, memory) for density in (0.01, 0.02, 0.05)]
-        cells = " | ".join(f"{1e3 * row['median_s']:.3f}" for row in found)
+        cells = " | ".join(f"{hashing(density, 3, memory):.3f}" for density in DENSITIES)
         yield f"| Algorithm 1, three hashes, memory of {memory:g} times the elements | {cells} |"
     for hashes in (1, 2, 4):
-        cells = " | ".join(f"{1e3 * hashing(d, hashes, 2)['median_s']:.3f}" for d in (0.01, 0.02, 0.05))
+        cells = " | ".join(f"{hashing(density, hashes, 2):.3f}" for density in DENSITIES)
         yield f"| Algorithm 1, {hashes} hash{'es' * (hashes > 1)}, memory of 2 times the elements | {cells} |"
 
 
 def of_claims():
     """The rows of the page of claims on Algorithm 1."""
-    least = {d: min((2, 3, 4), key=lambda r1: hashing(d, 3, r1)["median_s"]) for d in (0.01, 0.02, 0.05)}
-    if least == {0.01: 3, 0.02: 2, 0.05: 3}:
-        yield "least at 2 \\|G\\| d with 2 %, at 3 \\|G\\| d with 1 and 5 %"
-    saved = [
-        1 - hashing(density, 4, 2)["median_s"] / hashing(density, 3, 2)["median_s"]
-        for density in (0.01, 0.02, 0.05)
-    ]
+    least = [min((hashing(density, 3, memory), memory) for memory in (2, 3, 4))[1] for density in DENSITIES]
+    assert least[0] == least[2]
+    yield f"least at {least[1]} \\|G\\| d with 2 %, at {least[0]} \\|G\\| d with 1 and 5 %"
+    saved = [1 - hashing(density, 4, 2) / hashing(density, 3, 2) for density in DENSITIES]
     yield "a fourth hash saves {}, {} and {} %".format(*map(percent, saved))
     whole = 4 * 1.6e9 / (4 * 214e6)
     yield f"{real(kernel(0.02, 'torch.nonzero'))} ms over DeepFM's vector on an H200"
     yield f"by bytes {real(whole * kernel(0.02, 'torch.nonzero'), 1)} ms for 6.4 GB"
+
+
+def gains_at(density):
+    """Times on one thread over those on 16, of all work but that within one message."""
+    rows = select("node16-threads", density=density, threads=16)
+    return [r["serial_median_s"] / r["median_s"] for r in rows if r["work"] not in ("encode", "decode")]
 
 
 def of_cores():
@@ -140,18 +144,8 @@ def of_cores():
     words = [f"{real(ratios[model])} ({model})" for model in ratios]
     yield f"take {', '.join(words[:-1])} and {words[-1]} times as long as in the table"
     yield f"and {span(floors)} times the floor"
-    gains = [
-        row["serial_median_s"] / row["median_s"]
-        for row in rows_of("node16-threads")
-        if row["density"] == 0.1 and row["threads"] == 16 and row["work"] not in ("encode", "decode")
-    ]
-    yield f"{span(gains, 1)} times for a vector of 4.2 million elements, 10 % present"
-    few = [
-        row["serial_median_s"] / row["median_s"]
-        for row in rows_of("node16-threads")
-        if row["density"] == 0.01 and row["threads"] == 16 and row["work"] not in ("encode", "decode")
-    ]
-    yield f"At 1 % they are {span(few, 1)}"
+    yield f"{span(gains_at(0.1), 1)} times for a vector of 4.2 million elements, 10 % present"
+    yield f"At 1 % they are {span(gains_at(0.01), 1)}"
     work = [row_of(f"{family}-lstm-100-16")["charged_s"] * 1e3 for family in ("threads-16", "cores16")]
     yield f"The work of lstm is {real(work[1], 1)} ms in place of {real(work[0], 1)}"
 
