@@ -196,7 +196,7 @@ static struct price price_of(const struct sar_selection *s, const struct sar_agr
 {
     const struct sar_scheme *scheme = sar_schemes[i];
     const struct sar_machine *m = &a->machine;
-    double dense = s->prices[0].predicted;
+    double dense = s->prices[0].price;
     struct price p = { .scheme = scheme->name,
                        .unsupported_reason = s->prices[i].unsupported_reason,
                        .count = (long long)a->desc.count,
@@ -223,7 +223,7 @@ static struct price price_of(const struct sar_selection *s, const struct sar_agr
         p.unsupported_reason = "the paper has no equation for it";
     if (p.unsupported_reason != NULL)
         return p;
-    p.seconds = s->prices[i].predicted;
+    p.seconds = s->prices[i].price;
     p.bytes = model == SAR_MODEL_PAPER ? scheme->paper_bytes(a) : sar_forecast_bytes(scheme, a);
     if (model != SAR_MODEL_PAPER)
         find_slices(&p, scheme, a);

@@ -100,17 +100,23 @@ bool perf_calibrate(const char *path, int rounds)
 }
 
 enum { CALLS = 50, WARMUP = 2, NO_CALL = -1 };
-enum { SUMMED = 1 << 20 /* bytes */, MAX_SAMPLES = 1024 /* samples of a number of threads */ };
+enum { SUMMED = 1 << 20 /* bytes */, MAX_SAMPLES = 2048 /* samples of a number of threads */ };
 
 /* A tensor of floats, with row_len floats an element. */
 struct tensor {
     size_t count, row_len;
     double density;
+    const char *columns; /* in which rows are divided, for balanced; else NULL */
 };
 
-static const struct tensor tensors[] = { { 8000000, 1, 0.01 }, { 4000000, 1, 0.02 }, { 4000000, 1, 0.04 },
-                                         { 1500000, 1, 0.15 }, { 400000, 1, 0.4 },   { 8000000, 1, 0.0005 },
-                                         { 60000, 64, 0.05 } };
+/* Rows of two lengths, so that the fit separates elements from bytes; whole rows and slices are handled by
+ * different code. */
+static const struct tensor tensors[] = {
+    { 8000000, 1, 0.01, NULL }, { 4000000, 1, 0.02, NULL }, { 4000000, 1, 0.04, NULL },
+    { 1500000, 1, 0.15, NULL }, { 400000, 1, 0.4, NULL },   { 8000000, 1, 0.0005, NULL },
+    { 60000, 64, 0.05, "1" },   { 60000, 64, 0.05, "2" },   { 20000, 512, 0.05, "1" },
+    { 20000, 512, 0.05, "2" },
+};
 
 /* A kind of call. */
 struct call {
@@ -143,12 +149,14 @@ static const struct call calls[] = {
 /* clang-format on */
 
 /* Makes a row that runs one scheme. */
-static void prepare_row(struct perf_row *row, const struct call *call, int threads)
+static void prepare_row(struct perf_row *row, const struct tensor *on, const struct call *call, int threads)
 {
     memset(row, 0, sizeof *row);
     row->kind = PERF_ROW_SPARSE;
     snprintf(row->settings.at[PERF_SETTING_SCHEME], PERF_NAME_MAX, "%s", call->scheme);
     snprintf(row->settings.at[PERF_SETTING_WIRE], PERF_NAME_MAX, "%s", call->wire);
+    if (on->columns != NULL)
+        snprintf(row->settings.at[PERF_SETTING_COLUMNS], PERF_NAME_MAX, "%s", on->columns);
     snprintf(row->settings.at[PERF_SETTING_THREADS], PERF_NAME_MAX, "%d", threads);
 }
 
@@ -157,14 +165,14 @@ static int calls_of(const struct perf_options *options)
     return options->iterations < CALLS ? (int)options->iterations : CALLS;
 }
 
-static void sample_calls(const struct perf_case *c, const struct perf_tensor *tensor, const struct call *call,
-                         int threads, struct perf_samples *least)
+static void sample_calls(const struct perf_case *c, const struct perf_tensor *tensor, const struct tensor *on,
+                         const struct call *call, int threads, struct perf_samples *least)
 {
     struct perf_samples now = perf_samples_make(PERF_SAMPLES);
     const struct sar_trace_hook hook = { &now, NULL, NULL, perf_samples_on_work };
     struct perf_row *row = perf_alloc(1, sizeof *row);
 
-    prepare_row(row, call, threads);
+    prepare_row(row, on, call, threads);
     perf_row_open(row, c, tensor);
     for (int i = 0; i < WARMUP + calls_of(c->options) && !row->failed; i++) {
         now.n = 0;
@@ -203,7 +211,7 @@ static void sample_tensor_calls(struct costs *costs, const struct tensor *on, co
     perf_case_make(&c, costs->world, options, options->type.at[0], PERF_SUM);
     perf_case_size(&c, on->count / (size_t)options->scale, on->density);
     if (perf_tensor_make(&tensor, &c, costs->source)) {
-        sample_calls(&c, &tensor, call, costs->threads, &least);
+        sample_calls(&c, &tensor, on, call, costs->threads, &least);
         perf_tensor_free(&tensor);
     }
     perf_samples_collect(costs->world, &least, costs->call, costs->threads, &costs->all);

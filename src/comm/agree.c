@@ -136,12 +136,33 @@ void sar_agree_cleanup(void)
         PMPI_Type_free(&msg_type);
 }
 
+/* Seconds of a message beyond its latency. */
+static double further_of(const struct sar_machine *machine)
+{
+    return machine->overhead + (double)sizeof(struct sar_agree_msg) * machine->beta;
+}
+
+static double stages_seconds(int ranks, const struct sar_machine *machine)
+{
+    return ceil(log2(ranks)) * (machine->alpha + further_of(machine));
+}
+
+static double round_seconds(int ranks, const struct sar_machine *machine)
+{
+    double latencies = ceil((ranks - 1) / (double)AT_A_TIME) * machine->alpha;
+    return latencies + (ranks - 1) * further_of(machine);
+}
+
 bool sar_agree_in_one_round(int ranks, const struct sar_machine *machine)
 {
-    double further = machine->overhead + (double)sizeof(struct sar_agree_msg) * machine->beta;
-    double stages = ceil(log2(ranks)) * (machine->alpha + further);
-    double latencies = ceil((ranks - 1) / (double)AT_A_TIME) * machine->alpha;
-    return ranks > 2 && ranks <= MAX_RANKS && latencies + (ranks - 1) * further < MARGIN * stages;
+    return ranks > 2 && ranks <= MAX_RANKS &&
+           round_seconds(ranks, machine) < MARGIN * stages_seconds(ranks, machine);
+}
+
+double sar_agree_seconds(int ranks, const struct sar_machine *machine)
+{
+    return sar_agree_in_one_round(ranks, machine) ? round_seconds(ranks, machine)
+                                                  : stages_seconds(ranks, machine);
 }
 
 enum sar_status sar_agree_open(struct sar_comm *comm, const struct sar_machine *machine)

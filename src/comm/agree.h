@@ -111,6 +111,9 @@ void sar_agree_close(struct sar_comm *comm);
 /** Returns true if an agreement in one round takes less time than one of log2 n stages. */
 bool sar_agree_in_one_round(int ranks, const struct sar_machine *machine);
 
+/** Returns the predicted seconds of an agreement between nodes. */
+double sar_agree_seconds(int ranks, const struct sar_machine *machine);
+
 /** True if a rank has sent messages before the agreement. */
 static inline bool sar_agree_early_any(const struct sar_agree_msg *all)
 {

@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "comm/agree.h"
 #include "comm/thread_ratio.h"
 #include "core/policy.h"
 #include "scheme/engine/owner.h"
@@ -57,6 +58,9 @@ struct sar_agreed sar_forecast_agreed(const struct sar_forecast *f, const struct
         .data.nnz_max = nnz,
         .data.densification = f->gamma,
         .call.dense_face = f->dense_face,
+        .call.check_seconds = nodes > 1 ? sar_agree_seconds(f->machine.ranks, &f->machine) : 0,
+        .call.speculates =
+            config->speculate && nodes > 1 && sar_agree_in_one_round(f->machine.ranks, &f->machine),
         .call.native = true,
         .data.skewness = 1,
         .partition = policy.partition,

@@ -244,6 +244,9 @@ static void describe_call(struct sar_active_call *op)
         .call.dense_skips_agree = args->sig.dense_face && op->plan == NULL && policy->fallback_max > 0,
         .call.speculates = policy->config.speculate && comm_state->comm.agree != NULL && args->sig.native &&
                            args->sig.collective != SAR_ALLGATHER,
+        .call.check_seconds = comm_state->comm.nodes.n > 1
+                                  ? sar_agree_seconds(comm_state->comm.ranks, &comm_state->settings.machine)
+                                  : 0,
         .call.native = args->sig.native,
         .partition = policy->partition,
         .wire = policy->wire,
@@ -253,6 +256,9 @@ static void describe_call(struct sar_active_call *op)
         .data.nnz_mean = (double)op->common.agreement.global.nnz_sum / comm_state->comm.ranks,
         .data.nnz_max = (double)op->common.agreement.global.nnz_max,
     };
+    if (op->common.tensor->has_profile)
+        memcpy(agreed->data.segment_imbalance, op->common.tensor->profile.segment_imbalance,
+               sizeof agreed->data.segment_imbalance);
     if (!op->common.agreement.global.spread.equal_segments)
         agreed->data.quantiles = op->common.agreement.global.spread.quantiles;
     agreed->wire.precision = precision_of(op);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "hash/murmur3.h"
+#include "scheme/engine/spread.h"
 
 static const double SKEWNESS_SCALE = 1e6; /* skewness is gathered as an integer */
 
@@ -153,12 +154,16 @@ static double skewness_of(const struct sar_vec_desc *desc, const struct sar_spve
 static enum sar_status alloc(struct sar_profile_state *state, struct sar_arena *arena)
 {
     size_t ranks = (size_t)state->comm->ranks;
-    void *counters, *list, *bins;
+    void *counters, *list, *nnz, *quantiles, *bins;
     SAR_TRY(sar_arena_alloc_zeroed(arena, state->sample.slots, sizeof *state->sample.holders, &counters));
-    SAR_TRY(sar_arena_alloc(arena, 2 * ranks, sizeof *state->gathered, &list));
+    SAR_TRY(sar_arena_alloc(arena, ranks, sizeof *state->gathered, &list));
+    SAR_TRY(sar_arena_alloc(arena, ranks, sizeof *state->nnz, &nnz));
+    SAR_TRY(sar_arena_alloc(arena, ranks, sizeof *state->quantiles, &quantiles));
     SAR_TRY(sar_arena_alloc_zeroed(arena, ranks + 1, sizeof *state->histogram, &bins));
     state->sample.holders = counters;
     state->gathered = list;
+    state->nnz = nnz;
+    state->quantiles = quantiles;
     state->histogram = bins;
     return SAR_OK;
 }
@@ -185,16 +190,20 @@ enum sar_status sar_profile_start(const struct sar_comm *comm, const struct sar_
 static enum sar_status gather(struct sar_profile_state *state)
 {
     SAR_TRY((enum sar_status)state->max_status);
-    state->local[0] = state->vec.nnz;
-    state->local[1] = (uint64_t)(skewness_of(&state->desc, &state->vec, state->comm->ranks) * SKEWNESS_SCALE);
-    return sar_collective_allgather_start(state->comm, state->local, 2, state->gathered, &state->collective);
+    double skewness = skewness_of(&state->desc, &state->vec, state->comm->ranks);
+    state->local = (struct sar_profile_part){ .nnz = state->vec.nnz,
+                                              .skewness = (uint64_t)(skewness * SKEWNESS_SCALE),
+                                              .quantiles = sar_quantiles_of(&state->desc, &state->vec) };
+    return sar_collective_allgather_start(state->comm, &state->local.nnz,
+                                          (int)(sizeof state->local / sizeof(uint64_t)),
+                                          &state->gathered->nnz, &state->collective);
 }
 
 static enum sar_status count(struct sar_profile_state *state)
 {
     uint64_t sum = 0;
     for (int r = 0; r < state->comm->ranks; r++)
-        sum += state->gathered[2 * r];
+        sum += state->gathered[r].nnz;
     sar_index_sample_choose(&state->sample, &state->desc, sum);
     sar_index_sample_count(&state->sample, &state->desc, &state->vec);
     return sar_collective_sum_start(state->comm, state->sample.holders, (int)state->sample.slots,
@@ -208,16 +217,19 @@ static struct sar_profile make_profile(struct sar_profile_state *state)
     struct sar_profile made = { 0 };
     double sum = 0;
     for (int r = 0; r < ranks; r++) {
-        made.skewness += (double)state->gathered[2 * r + 1] / SKEWNESS_SCALE / ranks;
-        made.density_max = fmax(made.density_max, density_of((double)state->gathered[2 * r], &state->desc));
-        sum += (double)state->gathered[2 * r];
-        state->gathered[r] = state->gathered[2 * r];
+        const struct sar_profile_part *part = &state->gathered[r];
+        made.skewness += (double)part->skewness / SKEWNESS_SCALE / ranks;
+        made.density_max = fmax(made.density_max, density_of((double)part->nnz, &state->desc));
+        sum += (double)part->nnz;
+        state->nnz[r] = part->nnz;
+        state->quantiles[r] = part->quantiles;
     }
+    sar_segment_imbalance(state->nnz, state->quantiles, ranks, made.segment_imbalance);
     for (uint32_t i = 0; i < s->slots; i++)
         state->histogram[s->holders[i]]++;
     made.density = density_of(sum / ranks, &state->desc);
     made.gamma = sar_index_sample_gamma(s, state->histogram, sum / ranks, ranks);
-    made.overlap = overlap_of(s, state->histogram, state->gathered, ranks);
+    made.overlap = overlap_of(s, state->histogram, state->nnz, ranks);
     made.density_out = fmin(made.density * made.gamma.ratio[made.gamma.points - 1], 1);
     made.sampled = s->exact ? state->desc.count : (uint64_t)(s->fraction * (double)state->desc.count);
     return made;

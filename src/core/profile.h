@@ -15,6 +15,9 @@ struct sar_profile {
     double overlap;                 /**< C1: shared elements of two ranks over the smaller of their numbers */
     struct sar_densification gamma; /**< C2 */
     double skewness;                /**< C3: density of the densest part over the mean, mean of all ranks */
+    /** Ranks that spread unequally over the vector: for 2, 4, 8, 16 segments, the elements of each segment's
+     * fullest rank, summed up, over those of the rank with most elements; 0: unknown. */
+    double segment_imbalance[SAR_IMBALANCE_POINTS];
     uint64_t sampled;               /**< indices of the index space in the sample, approximately */
 };
 
@@ -43,6 +46,13 @@ void sar_index_sample_count(struct sar_index_sample *sample, const struct sar_ve
 struct sar_densification sar_index_sample_gamma(const struct sar_index_sample *sample,
                                                 const double *histogram, double nnz, int ranks);
 
+/** What a rank tells all others: whole words. */
+struct sar_profile_part {
+    uint64_t nnz, skewness;         /**< elements, and scaled skewness */
+    struct sar_quantiles quantiles; /**< of the elements; unknown if these are few */
+    uint16_t filler;                /**< zero, in place of padding */
+};
+
 /** A profile in progress. */
 struct sar_profile_state {
     const struct sar_comm *comm;
@@ -51,15 +61,17 @@ struct sar_profile_state {
     struct sar_index_sample sample;
     enum { SAR_PROFILE_MAX_STATUS, SAR_PROFILE_GATHER, SAR_PROFILE_COUNT } step;
     int max_status;
-    uint64_t local[2], *gathered; /**< elements and scaled skewness, of this rank and of all */
-    double *histogram;            /**< [c]: slots with elements of c ranks */
+    struct sar_profile_part local, *gathered; /**< of this rank and of all */
+    uint64_t *nnz;                   /**< [rank] */
+    struct sar_quantiles *quantiles; /**< [rank] */
+    double *histogram;               /**< [c]: slots with elements of c ranks */
     struct sar_collective collective;
 };
 
 /** The profile of a vector without elements. Local. */
 struct sar_profile sar_profile_empty(int ranks);
 
-/** Starts to profile a tensor from each rank's elements. Collective; costs a vote, an allgather of two
+/** Starts to profile a tensor from each rank's elements. Collective; costs a vote, an allgather of six
  * numbers, and an allreduce of 2 * slots bytes.
  *
  * A hash, equal on all ranks, samples the index space and maps each sampled index to a slot. Each slot

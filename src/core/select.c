@@ -154,12 +154,13 @@ static struct sar_price price_of(const struct price_inputs *in, double prior_rat
     struct sar_price p = { unsupported_reason_of(scheme, in->agreed, in->forced), INFINITY, 0, INFINITY };
     if (p.unsupported_reason != NULL)
         return p;
-    p.predicted = p.price = predict_visible(in, i);
-    if (!uses_history(in->config))
-        return p;
-    p.pre_scheme =
-        scheme->on_dense_buffers && in->agreed->call.dense_skips_agree ? 0 : in->history->pre_scheme;
-    p.price = p.pre_scheme + p.predicted * ratio_of(in->history, prior_ratio, i);
+    bool checks = in->config->model == SAR_MODEL_MEASURED &&
+                  !(scheme->on_dense_buffers && in->agreed->call.dense_skips_agree),
+         learns = uses_history(in->config), measured = learns && in->history->pre_scheme > 0;
+    p.predicted = predict_visible(in, i);
+    if (checks)
+        p.pre_scheme = measured ? in->history->pre_scheme : in->agreed->call.check_seconds;
+    p.price = p.pre_scheme + p.predicted * (learns ? ratio_of(in->history, prior_ratio, i) : 1);
     return p;
 }
 

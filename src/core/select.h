@@ -41,7 +41,7 @@ bool sar_price_cache_valid(const struct sar_price_cache *cache, const struct sar
 struct sar_price {
     const char *unsupported_reason; /**< NULL: the scheme can run the call */
     double predicted;               /**< by the model alone, seconds */
-    double pre_scheme;              /**< seconds before the scheme starts, as measured */
+    double pre_scheme;              /**< seconds before the scheme starts, measured or predicted */
     double price;                   /**< pre_scheme + predicted * measured ratio; choices compare it */
 };
 

@@ -72,6 +72,19 @@ double sar_agreed_union_nnz(const struct sar_agreed *agreed, double k)
     return fmin(nnz, (double)agreed->desc.count);
 }
 
+double sar_agreed_segment_imbalance(const struct sar_agreed *agreed, uint32_t n)
+{
+    const double *at = agreed->data.segment_imbalance;
+    double before = 1;
+    uint32_t segments = 1;
+    for (int i = 0; i < SAR_IMBALANCE_POINTS && n > segments; i++, segments *= 2) {
+        if (n <= 2 * segments)
+            return fmax(before + (at[i] - before) * ((double)n / segments - 1), 1);
+        before = fmax(at[i], 1);
+    }
+    return before;
+}
+
 struct sar_wire_layout sar_agreed_layout(const struct sar_agreed *agreed, uint64_t slots, unsigned index_size)
 {
     size_t size = agreed->desc.element_size;

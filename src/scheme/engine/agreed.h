@@ -12,7 +12,7 @@
 #include "vector/vec_desc.h"
 #include "wire/wire.h"
 
-enum { SAR_DENSIFICATION_POINTS = 32 };
+enum { SAR_DENSIFICATION_POINTS = 32, SAR_IMBALANCE_POINTS = 4 };
 
 /** Densification: elements of the union of k ranks over those of one rank. */
 struct sar_densification {
@@ -47,6 +47,7 @@ struct sar_agreed_data {
                                      * a reduce_scatter, which has no pull, that of the push */
     int pull_parts;        /**< parts of the partition map of that call */
     struct sar_quantiles quantiles; /**< of the rank with most elements; all 0: segments are equally long */
+    double segment_imbalance[SAR_IMBALANCE_POINTS]; /**< see struct sar_profile */
 };
 
 /** Collectives. */
@@ -69,6 +70,7 @@ struct sar_agreed_call {
     bool in_place;          /**< the input is in recvbuf */
     bool dense_skips_agree; /**< after a call that ran dense the next ones skip the agreement */
     bool speculates;        /**< small calls send their first messages beside the agreement */
+    double check_seconds;   /**< predicted, of the agreement between nodes; 0 within one */
     bool native;            /**< the library has kernels for type and op; others can only use MPI_Allreduce */
 };
 
@@ -120,6 +122,10 @@ double sar_agreed_value_seconds(const struct sar_agreed *agreed);
 
 /** Returns the predicted elements of the union of k ranks. */
 double sar_agreed_union_nnz(const struct sar_agreed *agreed, double k);
+
+/** Returns what the fullest ranks of n segments have together over what the rank with most elements has; 1 if
+ * that is unknown. */
+double sar_agreed_segment_imbalance(const struct sar_agreed *agreed, uint32_t n);
 
 /** Returns the layout of messages about `slots` consecutive indices of index_size bytes. */
 struct sar_wire_layout sar_agreed_layout(const struct sar_agreed *agreed, uint64_t slots,

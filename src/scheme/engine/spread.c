@@ -6,11 +6,19 @@
 
 #include "scheme/engine/spread.h"
 
+#include <math.h>
+#include <string.h>
+
 enum { STEPS = 40 /* of the search for c */ };
+
+static bool is_known(const struct sar_quantiles *q)
+{
+    return q->index[SAR_QUANTILE_BINS - 2] != 0;
+}
 
 bool sar_spread_is_known(const struct sar_agreed *a)
 {
-    return a->data.quantiles.index[SAR_QUANTILE_BINS - 2] != 0 && a->data.nnz_mean > 0;
+    return is_known(&a->data.quantiles) && a->data.nnz_mean > 0;
 }
 
 static double union_share(double c, double share)
@@ -51,6 +59,16 @@ static void set_positions(struct sar_spread *s, const struct sar_quantiles *q)
     s->position[SAR_QUANTILE_BINS] = 1;
 }
 
+/* The spread of a vector's own elements. */
+static struct sar_spread spread_of(const struct sar_quantiles *q)
+{
+    struct sar_spread s = { .weight = { 0 } };
+    set_positions(&s, q);
+    for (int k = 1; k <= SAR_QUANTILE_BINS; k++)
+        s.weight[k] = (double)k / SAR_QUANTILE_BINS;
+    return s;
+}
+
 struct sar_spread sar_spread_make(const struct sar_agreed *a, double k)
 {
     struct sar_spread s = { .weight = { 0 } };
@@ -79,4 +97,46 @@ static double below(const struct sar_spread *s, double position)
 double sar_spread_share(const struct sar_spread *s, double begin, double end)
 {
     return below(s, end) - below(s, begin);
+}
+
+/* Sets the mean of the ranks' quantiles, as shares of the length. Returns false if some are unknown. */
+static bool mean_positions(const uint64_t nnz[], const struct sar_quantiles quantiles[], int ranks,
+                           double mean[SAR_QUANTILE_BINS + 1])
+{
+    double sum = 0;
+    memset(mean, 0, (SAR_QUANTILE_BINS + 1) * sizeof *mean);
+    for (int r = 0; r < ranks; r++) {
+        if (nnz[r] == 0)
+            continue;
+        if (!is_known(&quantiles[r]))
+            return false;
+        struct sar_spread s = spread_of(&quantiles[r]);
+        for (int k = 0; k <= SAR_QUANTILE_BINS; k++)
+            mean[k] += s.position[k] * (double)nnz[r];
+        sum += (double)nnz[r];
+    }
+    for (int k = 0; k <= SAR_QUANTILE_BINS; k++)
+        mean[k] /= sum;
+    return sum > 0;
+}
+
+void sar_segment_imbalance(const uint64_t nnz[], const struct sar_quantiles quantiles[], int ranks,
+                           double imbalance[SAR_IMBALANCE_POINTS])
+{
+    double bound[SAR_QUANTILE_BINS + 1], fullest[2 * SAR_QUANTILE_BINS] = { 0 }, most = 0;
+    memset(imbalance, 0, SAR_IMBALANCE_POINTS * sizeof *imbalance);
+    if (!mean_positions(nnz, quantiles, ranks, bound))
+        return;
+    for (int r = 0; r < ranks; r++) {
+        struct sar_spread s = spread_of(&quantiles[r]);
+        most = nnz[r] > most ? (double)nnz[r] : most;
+        for (int n = 2; nnz[r] > 0 && n <= SAR_QUANTILE_BINS; n *= 2)
+            for (int i = 0, bins = SAR_QUANTILE_BINS / n; i < n; i++) {
+                double share = sar_spread_share(&s, bound[i * bins], bound[(i + 1) * bins]);
+                fullest[n + i] = fmax(fullest[n + i], (double)nnz[r] * share);
+            }
+    }
+    for (int point = 0, n = 2; point < SAR_IMBALANCE_POINTS; point++, n *= 2)
+        for (int i = 0; i < n; i++)
+            imbalance[point] += fullest[n + i] / most;
 }

@@ -18,6 +18,14 @@ bool sar_spread_is_known(const struct sar_agreed *agreed);
 /** Returns how the union of k ranks spreads, if that is known. Pure. */
 struct sar_spread sar_spread_make(const struct sar_agreed *agreed, double k);
 
+/** Sets what the fullest ranks of each of 2, 4, 8, 16 segments have together, over the rank with most
+ * elements: at least 1, and as many as there are segments or ranks if no two ranks have elements in one of
+ * them. 0 if the quantiles of a rank with elements are unknown. The segments have equally many elements of
+ * the mean rank.
+ * @param nnz, quantiles  of each rank */
+void sar_segment_imbalance(const uint64_t nnz[], const struct sar_quantiles quantiles[], int ranks,
+                           double imbalance[SAR_IMBALANCE_POINTS]);
+
 /** Returns the share of the elements between two shares of the length, begin <= end. Pure. */
 double sar_spread_share(const struct sar_spread *spread, double begin, double end);
 

@@ -66,6 +66,26 @@ static void test_against_latency(void **state)
     assert_true(before == 1);
 }
 
+/* Where each segment has another fullest rank, fewer of them take less time; and the time grows with what
+ * these ranks have. */
+static void test_against_imbalance(void **state)
+{
+    struct sar_agreed a = hosts(16, 1);
+    struct sar_owner_cost_terms terms = sar_owner_cost_terms(&a, sar_agreed_partition_map(&a));
+    double many = segments_of(&a), before = sar_owner_seconds(&a, &terms);
+    (void)state;
+    for (int i = 0; i < SAR_IMBALANCE_POINTS; i++)
+        a.data.segment_imbalance[i] = 1;
+    assert_true(segments_of(&a) == many && sar_owner_seconds(&a, &terms) == before);
+    for (int i = 0; i < SAR_IMBALANCE_POINTS; i++)
+        a.data.segment_imbalance[i] = 2 << i;
+    assert_true(segments_of(&a) < many && sar_owner_seconds(&a, &terms) > before);
+    a.wire.segment_bytes = 1 << 12;
+    assert_true(segments_of(&a) > many); /* a length that is asked for is kept */
+    assert_true(sar_agreed_segment_imbalance(&a, 1) == 1);
+    assert_true(sar_agreed_segment_imbalance(&a, 3) == 3 && sar_agreed_segment_imbalance(&a, 100) == 16);
+}
+
 static double segments_at(const struct sar_agreed *a, uint64_t bytes)
 {
     struct sar_agreed asked = *a;
@@ -229,6 +249,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_asked_for),
         cmocka_unit_test(test_against_latency),
+        cmocka_unit_test(test_against_imbalance),
         cmocka_unit_test(test_against_work),
         cmocka_unit_test(test_fast_messages),
         cmocka_unit_test(test_two_levels),

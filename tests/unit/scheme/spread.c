@@ -107,11 +107,64 @@ static void test_price_of_halving(void **state)
     }
 }
 
+/* Sets the quantiles of elements that lie evenly between two shares of the length. */
+static void set_even_between(struct sar_quantiles *q, double from, double to)
+{
+    for (int i = 1; i < SAR_QUANTILE_BINS; i++)
+        q->index[i - 1] = (uint16_t)((from + (to - from) * i / SAR_QUANTILE_BINS) * 65535);
+}
+
+enum { RANKS = 4 };
+
+/* Ranks that spread alike make equal segments; if each has a quarter of the vector of its own, one rank alone
+ * has elements in each of 4 segments or more. */
+static void test_segment_imbalance(void **state)
+{
+    uint64_t nnz[RANKS] = { 1000, 1000, 1000, 1000 };
+    struct sar_quantiles q[RANKS];
+    double imbalance[SAR_IMBALANCE_POINTS];
+    (void)state;
+    for (int r = 0; r < RANKS; r++)
+        set_even_between(&q[r], 0, 1);
+    sar_segment_imbalance(nnz, q, RANKS, imbalance);
+    for (int i = 0; i < SAR_IMBALANCE_POINTS; i++)
+        assert_true(fabs(imbalance[i] - 1) < 0.01);
+    for (int r = 0; r < RANKS; r++)
+        set_even_between(&q[r], (double)r / RANKS, (r + 1.) / RANKS);
+    sar_segment_imbalance(nnz, q, RANKS, imbalance);
+    for (int i = 1; i < SAR_IMBALANCE_POINTS; i++)
+        assert_true(imbalance[i] > 1.5 && imbalance[i] <= RANKS && imbalance[i] >= imbalance[i - 1]);
+    nnz[0] = 4000; /* the fullest rank counts once: all are at most 7000 of its 4000 */
+    sar_segment_imbalance(nnz, q, RANKS, imbalance);
+    for (int i = 0; i < SAR_IMBALANCE_POINTS; i++)
+        assert_true(imbalance[i] >= 1 && imbalance[i] <= 7. / 4 + 0.01);
+}
+
+/* Ranks without elements need no quantiles, all others do. */
+static void test_unknown_imbalance(void **state)
+{
+    uint64_t nnz[2] = { 1000, 0 };
+    struct sar_quantiles q[2] = { { { 0 } } };
+    double imbalance[SAR_IMBALANCE_POINTS];
+    (void)state;
+    sar_segment_imbalance(nnz, q, 2, imbalance);
+    assert_true(imbalance[0] == 0);
+    set_even_between(&q[0], 0, 1);
+    sar_segment_imbalance(nnz, q, 2, imbalance);
+    assert_true(fabs(imbalance[0] - 1) < 0.01);
+    nnz[1] = 1;
+    sar_segment_imbalance(nnz, q, 2, imbalance);
+    assert_true(imbalance[0] == 0);
+    nnz[0] = nnz[1] = 0;
+    sar_segment_imbalance(nnz, q, 2, imbalance);
+    assert_true(imbalance[0] == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_unknown),           cmocka_unit_test(test_segment_imbalance),
+        cmocka_unit_test(test_unknown_imbalance), cmocka_unit_test(test_shares),
         cmocka_unit_test(test_price_of_halving),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
