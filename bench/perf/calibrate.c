@@ -110,12 +110,13 @@ struct tensor {
 };
 
 /* Rows of two lengths, so that the fit separates elements from bytes; whole rows and slices are handled by
- * different code. */
+ * different code. Small tensors tell what a piece costs, sparse ones what a slot does. */
 static const struct tensor tensors[] = {
-    { 8000000, 1, 0.01, NULL }, { 4000000, 1, 0.02, NULL }, { 4000000, 1, 0.04, NULL },
-    { 1500000, 1, 0.15, NULL }, { 400000, 1, 0.4, NULL },   { 8000000, 1, 0.0005, NULL },
-    { 60000, 64, 0.05, "1" },   { 60000, 64, 0.05, "2" },   { 20000, 512, 0.05, "1" },
-    { 20000, 512, 0.05, "2" },
+    { 8000000, 1, 0.01, NULL },   { 4000000, 1, 0.02, NULL }, { 4000000, 1, 0.04, NULL },
+    { 1500000, 1, 0.15, NULL },   { 400000, 1, 0.4, NULL },   { 8000000, 1, 0.0005, NULL },
+    { 60000, 64, 0.05, "1" },     { 60000, 64, 0.05, "2" },   { 20000, 512, 0.05, "1" },
+    { 20000, 512, 0.05, "2" },    { 100000, 1, 0.05, NULL },  { 4000, 64, 0.05, "1" },
+    { 8000000, 1, 0.0001, NULL },
 };
 
 /* A kind of call. */

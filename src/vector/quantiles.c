@@ -3,7 +3,7 @@
 
 enum { MIN_COUNTED = 4 * SAR_QUANTILE_BINS }; /* elements that tell quantiles */
 
-size_t sar_quantile_min_nnz = 1024;
+size_t sar_quantile_min_nnz = 256;
 
 /* Returns a share of the vector's length as a quantile stores it. A share below 1 may have been rounded to
  * 1. */

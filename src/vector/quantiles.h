@@ -10,7 +10,7 @@
 
 enum { SAR_QUANTILE_BINS = 16 };
 
-/** sar_quantiles_of computes no quantiles of fewer elements: 1024. Tests lower it, to SAR_QUANTILE_BINS at
+/** sar_quantiles_of computes no quantiles of fewer elements: 256. Tests lower it, to SAR_QUANTILE_BINS at
  * the least. */
 extern size_t sar_quantile_min_nnz;
 

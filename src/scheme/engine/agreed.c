@@ -10,7 +10,7 @@
 
 enum {
     MAX_GRAIN = 256, /* elements of a block */
-    ROW_PASSES = 4   /* times that a row moves through memory: into a message, out of it, into a sum, on */
+    ROW_PASSES = 2   /* times that the bytes of a row are read and written: copied and encoded, or summed */
 };
 
 const char *const sar_collective_names[SAR_COLLECTIVES] = { "allreduce", "reduce_scatter", "allgather" };

@@ -28,10 +28,11 @@ static const struct tensor_desc descs[] = {
     { FLOAT32, SUM, 512, 101 },
 };
 
-/* The vector of the current case; `bytes` of a row in a message. */
+/* The vector of the current case; `bytes` of a row in a message. `values` of a row, which is one of `pieces`
+ * pieces of a row of desc. */
 static struct {
     struct tensor_desc desc;
-    long count, bytes;
+    long count, bytes, values, pieces;
 } vec;
 
 /* Messages and bytes of payload that this rank sends. */
@@ -43,7 +44,9 @@ struct volume {
  * half. */
 static bool has(int r, long i)
 {
-    return i % 29 == 3 || i % 29 == 4 || (i * 5 + r * 7) % (i < vec.count / 2 ? 31 : 83) == 0;
+    long count = vec.count / vec.pieces;
+    i /= vec.pieces;
+    return i % 29 == 3 || i % 29 == 4 || (i * 5 + r * 7) % (i < count / 2 ? 31 : 83) == 0;
 }
 
 static bool any_has(int first, int n, long i)
@@ -109,7 +112,7 @@ static long long message_of(enum wire wire, const struct parts *p, int part, int
 
 static long long part_bytes(enum wire wire, const struct parts *p, int part, int first, int n)
 {
-    return message_of(wire, p, part, first, n, (long)vec.desc.row, vec.bytes);
+    return message_of(wire, p, part, first, n, vec.values, vec.bytes);
 }
 
 static struct parts equal_parts(void)
@@ -159,14 +162,36 @@ static struct volume owners(struct parts p, enum wire wire)
     return v;
 }
 
-static struct volume cyclic_blocks(void)
-{
-    return owners((struct parts){ NULL, block_rows((long)vec.desc.row) }, BLOCK);
-}
-
 static struct volume range_blocks(void)
 {
     return owners(equal_parts(), BLOCK);
+}
+
+/* OmniReduce: rows of more than 256 values are divided into pieces. */
+static struct volume pieces_in_blocks(bool contiguous)
+{
+    long n = vec.desc.row > BLOCK_VALUES ? 2 : 1; /* 300 and 512 have two equal pieces */
+    vec.pieces = n;
+    vec.count *= n;
+    vec.bytes /= n;
+    vec.values /= n;
+    struct volume v =
+        contiguous ? range_blocks() : owners((struct parts){ NULL, block_rows(vec.values) }, BLOCK);
+    vec.pieces = 1;
+    vec.count /= n;
+    vec.bytes *= n;
+    vec.values *= n;
+    return v;
+}
+
+static struct volume omni_cyclic(void)
+{
+    return pieces_in_blocks(false);
+}
+
+static struct volume omni_range(void)
+{
+    return pieces_in_blocks(true);
 }
 
 static struct volume range_coo(void)
@@ -332,10 +357,10 @@ static const struct scheme {
     const char *variable, *value; /* one more setting, or NULL */
     struct volume (*expected)(void);
 } schemes[] = {
-    { { "omni", NULL, NULL, NULL, NULL }, NULL, NULL, cyclic_blocks },
-    { { "omni", NULL, "range", NULL, NULL }, NULL, NULL, range_blocks },
-    { { "omni", NULL, NULL, NULL, NULL }, "MPIX_SPARSE_WIRE_VALUES", "bf16", cyclic_blocks },
-    { { "omni", NULL, "range", NULL, NULL }, "MPIX_SPARSE_WIRE_VALUES", "fp16", range_blocks },
+    { { "omni", NULL, NULL, NULL, NULL }, NULL, NULL, omni_cyclic },
+    { { "omni", NULL, "range", NULL, NULL }, NULL, NULL, omni_range },
+    { { "omni", NULL, NULL, NULL, NULL }, "MPIX_SPARSE_WIRE_VALUES", "bf16", omni_cyclic },
+    { { "omni", NULL, "range", NULL, NULL }, "MPIX_SPARSE_WIRE_VALUES", "fp16", omni_range },
     { { "sparse_ps", NULL, NULL, NULL, NULL }, NULL, NULL, range_coo },
     { { "sparse_ps", "block", NULL, NULL, NULL }, NULL, NULL, range_blocks },
     { { "oktopk", "coo", NULL, NULL, NULL }, "MPIX_SPARSE_RECOMPUTE", "1", balanced_coo },
@@ -419,6 +444,8 @@ int main(int argc, char **argv)
         struct oracle o;
         vec.desc = descs[d];
         vec.count = (long)vec.desc.count;
+        vec.values = (long)vec.desc.row;
+        vec.pieces = 1;
         draw(&t);
         oracle_make(&t, &o);
         for (int i = 0; i < SCHEMES; i++)

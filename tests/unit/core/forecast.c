@@ -60,7 +60,7 @@ static void test_agreed(void **state)
     struct sar_agreed a = sar_forecast_agreed(&f, &config);
     assert_int_equal(a.desc.element_size, 12);
     check_close(a.data.nnz_mean, 10000);
-    check_close(a.machine.gamma * 1e12, 4000 + 4 * 8 * 100); /* the cost of rows in a call */
+    check_close(a.machine.gamma * 1e12, 4000 + 2 * 8 * 100); /* the cost of rows in a call */
     check_close(a.machine.dense_alpha, 6e-5);
     check_close(a.machine.dense_beta * 1e12, 2 * 7.0 / 8 * 320);
     assert_int_equal(a.partition.kind, SAR_PARTITION_CYCLIC);
