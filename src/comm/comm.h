@@ -39,7 +39,7 @@ struct sar_comm {
     struct sar_shm_group *shm_group; /**< memory shared by the ranks of this node; NULL if they share none */
     struct sar_agree_direct *agree;  /**< for agreements in one round; NULL if they are an MPI_Iallreduce */
     struct {
-        uint32_t number;  /**< of the last call that has begun an agreement; 0: none has */
+        uint32_t number;  /**< of the last call; 0: none has begun */
         int32_t function; /**< its SAR_AGREE_FUNCTION */
     } call;               /**< for warnings */
     int threads;          /**< threads of a call's work, unless a setting says otherwise */

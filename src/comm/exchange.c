@@ -13,6 +13,7 @@
 
 #include "comm/exchange.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -372,6 +373,7 @@ static bool has_not_received(const void *exchange, int rank)
 static void watch(struct sar_exchange *x)
 {
     char not_sent[SAR_RANK_LIST_CHARS], not_received[SAR_RANK_LIST_CHARS];
+    char phase[32], operation[SAR_OPERATION_CHARS];
     if (x->comm->stall_limit <= 0 || x->comm->watchdog == NULL)
         return;
     double waited = sar_wait_timer_elapsed(&x->timer);
@@ -383,7 +385,9 @@ static void watch(struct sar_exchange *x)
     const struct sar_rank_names *rank_names = sar_watchdog_rank_names(x->comm->watchdog);
     sar_rank_names_format(not_sent, sizeof not_sent, rank_names, has_not_sent, x);
     sar_rank_names_format(not_received, sizeof not_received, rank_names, has_not_received, x);
-    SAR_LOG(WARN, COMM, "waited %.1f s in phase %d of call %u%s%s%s%s", waited, x->phase, x->epoch,
+    snprintf(phase, sizeof phase, "phase %d", x->phase);
+    sar_watchdog_print_operation(operation, x->comm, phase);
+    SAR_LOG(WARN, COMM, "waited %.1f s in %s%s%s%s%s", waited, operation,
             not_sent[0] != '\0' ? "; no message from " : "", not_sent,
             not_received[0] != '\0' ? "; none taken by " : "", not_received);
 }

@@ -22,8 +22,7 @@
 enum {
     GRACE_SECONDS = 1,    /* from sending heartbeats to a warning, for the answers to arrive */
     SPINS_PER_CLOCK = 64, /* calls of sar_wait_timer_elapsed for one reading of the clock */
-    ENTRY_CHARS = SAR_HOST_CHARS + 48,
-    OPERATION_CHARS = 128
+    ENTRY_CHARS = SAR_HOST_CHARS + 48
 };
 
 struct sar_watchdog {
@@ -264,22 +263,22 @@ void sar_watchdog_name_functions(const char *const *names, int n)
     n_functions = n;
 }
 
-/* The operation, and the call that it belongs to. */
-static void print_operation(char text[OPERATION_CHARS], const struct sar_comm *comm, const char *name)
+void sar_watchdog_print_operation(char text[SAR_OPERATION_CHARS], const struct sar_comm *comm,
+                                  const char *name)
 {
     int function = comm->call.function;
     if (comm->call.number == 0 || function < 0 || function >= n_functions)
-        snprintf(text, OPERATION_CHARS, "%s", name);
+        snprintf(text, SAR_OPERATION_CHARS, "%s", name);
     else
-        snprintf(text, OPERATION_CHARS, "%s of call %u, %s", name, comm->call.number,
+        snprintf(text, SAR_OPERATION_CHARS, "%s of call %u, %s", name, comm->call.number,
                  function_names[function]);
 }
 
 void sar_watchdog_warn(const struct sar_comm *comm, const char *name, double waited,
                        bool (*late)(const void *arg, int rank), const void *arg)
 {
-    char names[SAR_RANK_LIST_CHARS], operation[OPERATION_CHARS];
-    print_operation(operation, comm, name);
+    char names[SAR_RANK_LIST_CHARS], operation[SAR_OPERATION_CHARS];
+    sar_watchdog_print_operation(operation, comm, name);
     sar_rank_names_format(names, sizeof names, &comm->watchdog->rank_names, late, arg);
     if (names[0] != '\0')
         SAR_LOG(WARN, COMM, "waited %.1f s in the %s; no call, or no progress, from %s", waited, operation,

@@ -10,7 +10,11 @@
 
 #include "comm/comm.h"
 
-enum { SAR_HOST_CHARS = 60, SAR_RANK_LIST_CHARS = 512 /**< capacity for a list of ranks */ };
+enum {
+    SAR_HOST_CHARS = 60,
+    SAR_RANK_LIST_CHARS = 512, /**< capacity for a list of ranks */
+    SAR_OPERATION_CHARS = 128  /**< capacity for an operation and its call */
+};
 
 /** Where a rank is. */
 struct sar_rank_place {
@@ -87,6 +91,11 @@ void sar_watchdog_reply(const struct sar_comm *comm);
 
 /** Sets the names of functions by their numbers (SAR_AGREE_FUNCTION), for warnings. Local. */
 void sar_watchdog_name_functions(const char *const *names, int n);
+
+/** Writes an operation, and the call that it belongs to: "phase 1 of call 12, MPIX_Sparse_allreduce".
+ * Local. */
+void sar_watchdog_print_operation(char text[SAR_OPERATION_CHARS], const struct sar_comm *comm,
+                                  const char *name);
 
 /** Logs the warning that an operation has waited for so many seconds, with the ranks that are late. Local. */
 void sar_watchdog_warn(const struct sar_comm *comm, const char *name, double waited,

@@ -279,6 +279,7 @@ static void begin_saved(struct sar_active_call *op)
     struct sar_plan *plan = op->plan;
     plan->saved.skip_agree_left--;
     plan->tensor.calls++;
+    sar_comm_state_set_call(op->comm_state, op->args->sig.field[SAR_AGREE_FUNCTION]);
     op->common.agreement.global = plan->saved.all;
     op->common.agreed = plan->saved.agreed;
     op->common.selection = plan->saved.selection;

@@ -181,7 +181,7 @@ struct sar_comm_state {
 };
 
 /** Sets the call that warnings name: the last one, of a function (SAR_AGREE_FUNCTION). Called before its
- * agreement. */
+ * agreement; without one, before its scheme. */
 static inline void sar_comm_state_set_call(struct sar_comm_state *comm_state, int64_t function)
 {
     comm_state->comm.call.number = comm_state->epoch;

@@ -229,7 +229,8 @@ static void try_opening(int late)
     MPI_Comm_free(&comm);
 }
 
-/* A plan that skips the consistency check, in a scheme of MPI or of the library. */
+/* A plan that skips the consistency check, in a scheme of MPI or of the library. Its third start is call 5,
+ * after that of settings_comm and MPIX_Sparse_allreduce_init. */
 static void try_plan(const char *scheme, const char *where, int late)
 {
     float in[COUNT] = { 0 }, out[COUNT];
@@ -318,8 +319,9 @@ static void try_all(void)
     try_small(ranks - 1);
     try_opening(0);
     try_opening(ranks - 1);
-    try_plan("balanced", "in phase ", ranks - 1);
-    try_plan("dense", "the dense allreduce", 0);
+    try_plan("balanced", " of call 5, MPIX_Sparse_plan_start; no message from", ranks - 1);
+    try_plan("dense", "the dense allreduce of call 5, MPIX_Sparse_plan_start; no call", 0);
+    try_plan("shared", "of call 5, MPIX_Sparse_plan_start; no call", 0);
     for (int i = 0; i < 2 && ranks > 2; i++)
         try_nodes(i * (ranks - 1));
     check_words();
