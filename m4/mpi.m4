@@ -16,8 +16,31 @@ AS_IF([command -v "$[2]" >/dev/null 2>&1], [],
   [AC_MSG_ERROR([MPICC is '$MPICC', and there is no program '$[2]'])])
 CC=$MPICC
 AC_SUBST([MPICC])
+SAR_MPI_COMPILER_LINKS
 # What smpicc links is loaded by smpirun and does not run by itself.
 AS_CASE([$MPICC], [*smpicc*], [cross_compiling=yes])
+])
+
+# SAR_MPI_COMPILER_LINKS
+# Stop with the output of MPICC if it links no program. Debian's mpicc is there without the library of its MPI.
+AC_DEFUN([SAR_MPI_COMPILER_LINKS], [
+AC_MSG_CHECKING([whether $MPICC links programs])
+AS_ECHO(["int main(void) { return 0; }"]) >conftest.c
+AS_IF([$MPICC $CPPFLAGS $CFLAGS $LDFLAGS conftest.c -o conftest $LIBS >conftest.log 2>&1],
+  [AC_MSG_RESULT([yes])],
+  [AC_MSG_RESULT([no])
+   cat conftest.log >&AS_MESSAGE_LOG_FD
+   tail -n 10 conftest.log | sed 's/^/  /' >&2
+   sar_which=`($MPICC --showme:version || $MPICC -v) 2>/dev/null | sed -n 's/.*\(Open MPI\|MPICH\).*/ (\1)/p' | sed 1q`
+   sar_advice="an MPI compiler"
+   for sar_other in mpicc.mpich mpicc.openmpi; do
+     AS_IF([$sar_other conftest.c -o conftest >/dev/null 2>&1],
+       [sar_advice="another MPI compiler, for example MPICC=$sar_other"
+        break])
+   done
+   rm -f conftest conftest.c conftest.log
+   AC_MSG_ERROR([$MPICC$sar_which cannot link a program, see above; set MPICC to $sar_advice])])
+rm -f conftest conftest.c conftest.log
 ])
 
 # SAR_MPI_KIND
