@@ -46,8 +46,9 @@ def other_build() -> str:
     if _BUNDLED is None or os.environ.get("LIBMPIX_SPARSE"):
         return ""
     return (
-        "; to use another MPI, build the package for it: MPICC=<its mpicc> "
-        "pip install --force-reinstall --no-deps --no-cache-dir --no-binary=mpix-sparse mpix-sparse"
+        "; to use another MPI, build the package for it: MPICC=<its mpicc> pip install --force-reinstall "
+        f"--no-deps --no-cache-dir mpix_sparse-{__version__}.tar.gz, or ./python in place of the file in a "
+        "checkout"
     )
 
 
