@@ -187,6 +187,17 @@ static void find_auto_threads(struct perf_row *row)
     MPI_Allreduce(MPI_IN_PLACE, &row->threads, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
 }
 
+/* The row names the scheme that ran in place of its own. The library's warning of that names a variable, and
+ * only a user who has set it knows it. Collective. */
+static void open_without_warning(const struct perf_row *row, const struct perf_environment *before)
+{
+    struct sar_comm_state *state;
+
+    if (sar_comm_state_get(row->comm, __func__, &state) == MPI_SUCCESS &&
+        before->saved[PERF_SETTING_SCHEME] == NULL)
+        state->last.warned_forced = true;
+}
+
 /* Rank 0's environment decides, and no rank completes the call before rank 0 has entered it. */
 static void open_library(struct perf_row *row, const struct perf_case *c, const struct perf_tensor *tensor)
 {
@@ -197,6 +208,7 @@ static void open_library(struct perf_row *row, const struct perf_case *c, const 
     MPI_Comm_dup(MPI_COMM_WORLD, &row->comm);
     MPI_Comm_set_errhandler(row->comm, MPI_ERRORS_RETURN);
     perf_settings_set(&row->settings, &before);
+    open_without_warning(row, &before);
     row->estimate = perf_row_call(row, c, tensor, 0, 0);
     perf_settings_restore(&before);
     if (asked == 0)
