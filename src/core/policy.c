@@ -164,8 +164,7 @@ enum sar_status sar_policy_check_late(const struct sar_config *before, const str
     if (!calibration && before->nodes == after->nodes)
         return SAR_OK;
     snprintf(error_text, SAR_ERROR_TEXT_SIZE,
-             "mpix_sparse_%s comes too late for this communicator; set " SAR_ENV_PREFIX
-             "%s in the environment",
+             "mpix_sparse_%s cannot be a hint here; set " SAR_ENV_PREFIX "%s in the environment",
              calibration ? "calibration" : "nodes", calibration ? "CALIBRATION" : "NODES");
     return SAR_BAD_SETTING;
 }

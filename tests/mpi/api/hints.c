@@ -164,8 +164,9 @@ static void try_refusals(void)
                   "mpix_sparse_scheme names 'nonsense'");
     check_refused(comm, set_hint(comm, "mpix_sparse_wire", last ? "nonsense" : "coo"),
                   "mpix_sparse_wire names 'nonsense'");
-    check_refused(comm, set_hint(comm, "mpix_sparse_calibration", "file.json"), "mpix_sparse_calibration");
-    check_refused(comm, set_hint(comm, "mpix_sparse_nodes", "5"), "mpix_sparse_nodes comes too late");
+    check_refused(comm, set_hint(comm, "mpix_sparse_calibration", "file.json"),
+                  "mpix_sparse_calibration cannot be a hint here");
+    check_refused(comm, set_hint(comm, "mpix_sparse_nodes", "5"), "mpix_sparse_nodes cannot be a hint here");
     if (ranks > 1) {
         check_refused(comm, set_hint(comm, "mpix_sparse_scheme", last ? "omni" : "dense"),
                       "mpix_sparse_scheme is 'dense' on rank 0 and 'omni' on rank");
