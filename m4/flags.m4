@@ -55,6 +55,17 @@ AS_IF([test "x$enable_werror" = xyes], [SAR_WARN="$SAR_WARN -Werror"])
 AC_SUBST([SAR_WARN])
 ])
 
+# SAR_EXIT_HANDLER
+# on_exit, whose handlers must stay loaded. At the end of a simulation no rank can be asked if it has finalized MPI.
+AC_DEFUN([SAR_EXIT_HANDLER], [
+SAR_EXIT_HANDLER_LDFLAGS=
+AC_CHECK_FUNC([on_exit],
+  [AS_IF([test "$sar_mpi" != simgrid],
+    [AC_DEFINE([HAVE_ON_EXIT], [1], [Define to 1 to warn of an exit without MPI_Finalize.])
+     SAR_EXIT_HANDLER_LDFLAGS="-Wl,-z,nodelete"])])
+AC_SUBST([SAR_EXIT_HANDLER_LDFLAGS])
+])
+
 # SAR_HOT_CODE
 # Whether the linker puts functions together as src/hot_code.ld says. Sets SAR_HOT_CODE_CFLAGS and _LDFLAGS.
 AC_DEFUN([SAR_HOT_CODE], [

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A mistake under MPI_ERRORS_ARE_FATAL, which is a communicator's handler unless another is set. The argument
- * tells which; tests/abort/run reads what becomes of it. */
+/* A mistake under MPI_ERRORS_ARE_FATAL, which is a communicator's handler unless another is set, or an exit
+ * without MPI_Finalize. The argument tells which; tests/abort/run reads what becomes of it. */
 
 #include <mpix_sparse.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { COUNT = 10 };
+
+static void finalize(void)
+{
+    MPI_Finalize();
+}
 
 int main(int argc, char **argv)
 {
@@ -33,6 +39,12 @@ int main(int argc, char **argv)
     }
     if (strcmp(mistake, "setting") == 0)
         MPIX_Sparse_allreduce(in, out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    if (strncmp(mistake, "exit", 4) == 0) {
+        MPIX_Sparse_allreduce(in, out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+        if (strcmp(mistake, "exit_finalized") == 0)
+            atexit(finalize);
+        exit(strcmp(mistake, "exit_failed") == 0);
+    }
     puts("rank goes on");
     MPI_Finalize();
     return 0;
