@@ -112,6 +112,19 @@ static enum sar_status find_constants(struct sar_comm_state *comm_state, const s
     return SAR_OK;
 }
 
+/* Once in a program: the first rank tells of its own node. */
+static void warn_oversubscribed(const struct sar_comm *comm)
+{
+    static atomic_flag warned = ATOMIC_FLAG_INIT;
+    int rank = comm->rank;
+    if (sar_mpi_world_is_up())
+        PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 0 && comm->oversubscribed && !atomic_flag_test_and_set(&warned))
+        SAR_LOG(WARN, CORE,
+                "this node has more ranks than processors, so that ranks wait for each other and calls take "
+                "several times longer; start fewer ranks, or give them more processors");
+}
+
 static void log_opened(const struct sar_comm_state *comm_state, bool calibrated)
 {
     const struct sar_machine *m = &comm_state->settings.machine;
@@ -169,6 +182,7 @@ static enum sar_status init(struct sar_comm_state *comm_state, const struct sar_
     SAR_TRY(apply_settings(comm_state, &settings));
     SAR_TRY(sar_agree_open(&comm_state->comm, &comm_state->settings.machine));
     log_opened(comm_state, settings.calibrated);
+    warn_oversubscribed(comm);
     return SAR_OK;
 }
 

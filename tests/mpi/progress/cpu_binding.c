@@ -101,6 +101,7 @@ static void try_others(int processors)
 
 static char log_path[] = "/tmp/mpix_sparse_binding_XXXXXX";
 static long log_end; /* of what was read */
+static int warnings; /* of more ranks than processors, in this rank's log */
 
 /* True if the log of a communicator's first call says that ranks outnumber processors. */
 static bool logs_oversubscription(void)
@@ -116,8 +117,10 @@ static bool logs_oversubscription(void)
     MPI_Comm_free(&comm);
     FILE *file = fopen(log_path, "r");
     check(file != NULL && fseek(file, log_end, SEEK_SET) == 0, "expected a log in %s", log_path);
-    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
         found |= strstr(line, "this node has more ranks than processors") != NULL;
+        warnings += strstr(line, "WARN core: this node has more ranks than processors") != NULL;
+    }
     if (file != NULL) {
         log_end = ftell(file);
         fclose(file);
@@ -133,6 +136,8 @@ static void try_log(int processors)
     quota = 0;
     check(logs_oversubscription() == (ranks > processors),
           "expected the log to compare ranks and processors");
+    MPI_Allreduce(MPI_IN_PLACE, &warnings, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    check(warnings == (ranks > 1), "expected one warning in all logs, found %d", warnings);
 }
 
 int main(int argc, char **argv)
