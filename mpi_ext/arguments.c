@@ -119,7 +119,7 @@ void sar_args_check_coo(struct sar_call_args *call, MPI_Datatype indextype, MPI_
     check_vector(call, count, type, operation);
     sar_args_check_index_type(call, indextype, &call->data.coo.type);
     if (type.valid && !type.native)
-        sar_error_set(&call->result.error, SAR_BAD_DATATYPE, type.id);
+        sar_error_set(&call->result.error, SAR_BAD_DATATYPE, sar_datatype_fault(datatype, &type));
     if (operation.valid && !operation.native)
         sar_error_set(&call->result.error, SAR_BAD_OP, operation.id);
     if (type.valid && operation.valid && !call->sig.native)
@@ -157,7 +157,7 @@ void sar_args_check_allgather(struct sar_call_args *call, MPI_Datatype indextype
     call->sig.int16_as_float = false;
     call->sig.native = type.valid && type.native;
     if (type.valid && !type.native)
-        sar_error_set(&call->result.error, SAR_BAD_DATATYPE, type.id);
+        sar_error_set(&call->result.error, SAR_BAD_DATATYPE, sar_datatype_fault(datatype, &type));
     if (!call->sig.native)
         return;
     call->sig.desc.dtype = words[type.extent / type.row_len];

@@ -299,9 +299,26 @@ const char *sar_dtype_name(enum sar_dtype base)
     return names[base];
 }
 
+/* Faults are the lowest ids: INT64_MIN plus a place in predefined_types. */
+int64_t sar_datatype_fault(MPI_Datatype datatype, const struct sar_datatype *found)
+{
+    const struct sar_predefined *own = sar_predefined_find(datatype);
+    return own == NULL || found->row_len != 1 ? found->id : INT64_MIN + (own - predefined_types);
+}
+
+static void describe_fault(int64_t id, char *text, size_t capacity)
+{
+    char name[MPI_MAX_OBJECT_NAME] = "";
+    int length;
+    PMPI_Type_get_name(predefined_types[id - INT64_MIN].type, name, &length);
+    snprintf(text, capacity, "%s (no integer, no float of up to 8 bytes, no row of them)", name);
+}
+
 void sar_datatype_describe(int64_t id, char *text, size_t capacity)
 {
-    if (id == 0)
+    if (id < INT64_MIN + (int64_t)(sizeof predefined_types / sizeof predefined_types[0]))
+        describe_fault(id, text, capacity);
+    else if (id == 0)
         snprintf(text, capacity, "an invalid handle");
     else if (id < 0)
         snprintf(text, capacity, "a type of %lld bytes", (long long)(-1 - id));

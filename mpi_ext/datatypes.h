@@ -92,7 +92,11 @@ bool sar_index_type_classify(MPI_Datatype indextype, enum sar_index_type *type);
 /** Returns the name of a library type, such as "float" or "int32". */
 const char *sar_dtype_name(enum sar_dtype base);
 
-/** Writes the description of a datatype id or op id into `text`, for error messages.
+/** Returns the number of a datatype that coordinates cannot have, for the error SAR_BAD_DATATYPE: one that
+ * stands for its name if MPI predefines it, else its id. Local. */
+int64_t sar_datatype_fault(MPI_Datatype datatype, const struct sar_datatype *found);
+
+/** Writes the description of a datatype id, a fault or op id into `text`, for error messages.
  * @param capacity  bytes in text */
 void sar_datatype_describe(int64_t id, char *text, size_t capacity);
 void sar_operation_describe(int64_t id, char *text, size_t capacity);

@@ -217,6 +217,14 @@ static void try_long_element(MPI_Comm comm)
     MPI_Type_free(&type);
 }
 
+static void try_long_double(MPI_Comm comm)
+{
+    check_case("a type without kernels");
+    check_error(MPIX_Sparse_allreduce_coo(NULL, NULL, 0, MPI_INT32_T, 1, MPI_LONG_DOUBLE, MPI_SUM, comm,
+                                          &result),
+                "datatype is MPI_LONG_DOUBLE (no integer, no float of up to 8 bytes", 0);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Errhandler handler;
@@ -228,6 +236,7 @@ int main(int argc, char **argv)
     try_settings();
     try_outputs();
     MPI_Comm comm = settings_comm(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
+    try_long_double(comm);
     try_long_element(comm);
     try_profile(-1, comm);
     if (ranks > 1) {
