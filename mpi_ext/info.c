@@ -11,7 +11,7 @@
 #include <strings.h>
 
 #include "base/log.h"
-#include "base/nearest.h"
+#include "base/config.h"
 #include "core/comm_state.h"
 
 static const char prefix[] = "mpix_sparse_";
@@ -44,7 +44,7 @@ static void warn_unknown(const char *key)
 {
     char known[MPI_MAX_INFO_KEY + 1] = "";
     size_t letters = sizeof prefix - 1;
-    const char *nearest = sar_nearest_setting(key + letters, strlen(key) - letters);
+    const char *nearest = sar_config_nearest(key + letters, strlen(key) - letters);
     if (nearest != NULL)
         sar_config_spell(nearest, SAR_SOURCE_PLAN_INFO, known, sizeof known);
     SAR_LOG(WARN, MPI, "hint %s is not a setting of this library%s%s", key,

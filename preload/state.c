@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/nearest.h"
+#include "base/config.h"
 #include "comm/calibration.h"
 #include "core/policy.h"
 #include "mpi_ext/launcher.h"
@@ -105,7 +105,7 @@ void sar_preload_begin(void)
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     sar_launcher_check();
     if (rank == 0) {
-        sar_warn_unknown_settings();
+        sar_config_warn_unknown();
         settings.status = load(&settings.config, error_text, sizeof error_text);
         if (settings.status != SAR_OK)
             fprintf(stderr, "mpix_sparse_preload: %s; all calls are left to MPI\n", error_text);

@@ -6,13 +6,17 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "base/nearest.h"
 #include "base/parallel.h"
 
-static const char *const switch_names[] = { "off", "on", "0", "1", "no", "yes", NULL };
+extern char **environ;
+
+static const char *const switch_names[] = { "off", "on", "0", "1", "no", "yes", "false", "true", NULL };
 static const char *const precision_names[] = { "full", "bf16", "fp16", NULL };
 static const char *const element_names[] = { "integer", "bf16", "fp16", NULL };
 static const char *const model_names[] = { "measured", "paper", NULL };
@@ -159,6 +163,19 @@ enum { SETTINGS = sizeof settings / sizeof settings[0] };
 
 _Static_assert((int)SETTINGS <= (int)SAR_SETTINGS_MAX, "sar_config.source has an element for each setting");
 
+/* Returns the word that the value of a setting misspells, or NULL. */
+static const char *nearest_value(const struct sar_setting *setting, const char *text)
+{
+    bool is_log = setting->type == &sar_setting_log;
+    struct sar_nearest nearest = sar_nearest_begin(text, is_log ? strcspn(text, ":") : strlen(text));
+    for (int i = 0; setting->choices != NULL && setting->choices[i] != NULL; i++)
+        if (isalpha((unsigned char)setting->choices[i][0]))
+            sar_nearest_try(&nearest, setting->choices[i]);
+    for (int i = 0; is_log && sar_log_level_name(i) != NULL; i++)
+        sar_nearest_try(&nearest, sar_log_level_name(i));
+    return nearest.distance > 0 ? nearest.found : NULL; /* 0: the level is right, and the component is not */
+}
+
 /* A help text is "purpose: values", or the purpose alone. */
 static void describe_bad_value(const struct sar_setting *setting, const char *full_name, const char *text,
                                char *error_text, size_t capacity)
@@ -168,8 +185,11 @@ static void describe_bad_value(const struct sar_setting *setting, const char *fu
     int used = snprintf(error_text, capacity, "%s is '%.60s'; it must be %s", full_name, text,
                         values == NULL ? "the" : values + 2);
     if (used > 0 && (size_t)used < capacity)
-        snprintf(error_text + used, capacity - (size_t)used, values == NULL ? " %.*s" : " (%.*s)", purpose,
-                 setting->help);
+        used += snprintf(error_text + used, capacity - (size_t)used, values == NULL ? " %.*s" : " (%.*s)",
+                         purpose, setting->help);
+    const char *nearest = nearest_value(setting, text);
+    if (nearest != NULL && used > 0 && (size_t)used < capacity)
+        snprintf(error_text + used, capacity - (size_t)used, "; did you mean %s?", nearest);
 }
 
 enum sar_status sar_config_apply(struct sar_config *config, const struct sar_config_layer *layer,
@@ -217,11 +237,11 @@ static size_t find_setting(const char *name, size_t length)
     return i;
 }
 
-const char *sar_config_unknown(char *const environ[], size_t *at, size_t *length)
+const char *sar_config_unknown(char *const variables[], size_t *at, size_t *length)
 {
     size_t prefix = strlen(SAR_ENV_PREFIX);
-    while (environ[*at] != NULL) {
-        const char *entry = environ[(*at)++];
+    while (variables[*at] != NULL) {
+        const char *entry = variables[(*at)++];
         *length = strcspn(entry, "=");
         if (strncmp(entry, SAR_ENV_PREFIX, prefix) == 0 &&
             find_setting(entry + prefix, *length - prefix) == SETTINGS)
@@ -284,4 +304,28 @@ const char *sar_config_source_name(enum sar_config_source source)
     static const char *const names[SAR_SOURCES] = { "default", "calibration file", "environment",
                                                     "info of the communicator", "info of the plan" };
     return names[source];
+}
+
+const char *sar_config_nearest(const char *name, size_t length)
+{
+    const char *setting, *fallback, *help;
+    struct sar_nearest nearest = sar_nearest_begin(name, length);
+    for (size_t i = 0; sar_config_setting(i, &setting, &fallback, &help); i++)
+        sar_nearest_try(&nearest, setting);
+    return nearest.found;
+}
+
+void sar_config_warn_unknown(void)
+{
+    static atomic_flag warned = ATOMIC_FLAG_INIT;
+    size_t at = 0, length;
+    const char *name;
+    if (atomic_flag_test_and_set(&warned))
+        return;
+    while ((name = sar_config_unknown(environ, &at, &length)) != NULL) {
+        size_t prefix = strlen(SAR_ENV_PREFIX);
+        const char *nearest = sar_config_nearest(name + prefix, length - prefix);
+        SAR_LOG(WARN, BASE, "%.*s is set but is not a setting of this library%s%s", (int)length, name,
+                nearest == NULL ? "" : "; did you mean " SAR_ENV_PREFIX, nearest == NULL ? "" : nearest);
+    }
 }

@@ -108,9 +108,9 @@ enum sar_status sar_config_load(struct sar_config *config, sar_config_lookup_fn 
 enum sar_status sar_config_apply(struct sar_config *config, const struct sar_config_layer *layer,
                                  char *error_text, size_t capacity);
 
-/** Returns the first entry from environ[*at] on that begins with MPIX_SPARSE_ and names no setting, or NULL.
- * Advances *at past the entry and sets *length to the length of its name. */
-const char *sar_config_unknown(char *const environ[], size_t *at, size_t *length);
+/** Returns the first entry from variables[*at] on that begins with MPIX_SPARSE_ and names no setting, or
+ * NULL. Advances *at past the entry and sets *length to the length of its name. */
+const char *sar_config_unknown(char *const variables[], size_t *at, size_t *length);
 
 /** Sets name, default and help of setting i. Returns false if i is past the last setting. */
 bool sar_config_setting(size_t i, const char **name, const char **fallback, const char **help);
@@ -132,5 +132,13 @@ void sar_config_spell(const char *name, enum sar_config_source source, char *tex
 
 /** Returns a source in words. */
 const char *sar_config_source_name(enum sar_config_source source);
+
+/** Returns the setting nearest to the first `length` characters of a name, both without prefix, or NULL if
+ * more than a third of the letters differ. */
+const char *sar_config_nearest(const char *name, size_t length);
+
+/** Warns of each variable of the environment that has the library's prefix and is no setting. The first call
+ * in a process does; others do nothing. */
+void sar_config_warn_unknown(void);
 
 #endif

@@ -32,6 +32,11 @@ static int find_word(const char *word, size_t length, const char *const names[],
     return -1;
 }
 
+const char *sar_log_level_name(int level)
+{
+    return level <= SAR_LOG_TRACE ? level_names[level] : NULL;
+}
+
 bool sar_log_parse(const char *text, enum sar_log_level levels[SAR_LOG_COMPONENTS])
 {
     enum sar_log_level found[SAR_LOG_COMPONENTS] = { SAR_LOG_WARN };

@@ -29,6 +29,9 @@ enum sar_log_component {
 /** Names of the components, for users. */
 #define SAR_LOG_COMPONENT_NAMES "base, hash, vector, device, wire, comm, scheme, core, mpi"
 
+/** Returns the name of a level, an enum sar_log_level, for users; NULL after the last. */
+const char *sar_log_level_name(int level);
+
 /** Level of each component, an enum sar_log_level. For sar_log_wanted only. */
 extern atomic_int sar_log_levels[SAR_LOG_COMPONENTS];
 

@@ -3,13 +3,8 @@
 
 #include <ctype.h>
 #include <limits.h>
-#include <stdatomic.h>
+#include <stdbool.h>
 #include <string.h>
-
-#include "base/config.h"
-#include "base/log.h"
-
-extern char **environ;
 
 enum { LONGEST = 63, LETTERS_FOR_ONE = 3 /* letters of a name that allow for one that differs */ };
 
@@ -19,26 +14,43 @@ static unsigned least(unsigned a, unsigned b, unsigned c)
     return least < c ? least : c;
 }
 
-/* A row of the table of Wagner and Fischer after the other. */
-unsigned sar_edit_distance(const char *a, size_t length, const char *b)
+static bool equal(char a, char b)
+{
+    return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
+/* Rows of the table of Wagner and Fischer. */
+struct rows {
+    unsigned last[LONGEST + 1], before_last[LONGEST + 1];
+};
+
+/* Replaces the rows by the next one, of letter i of a, and the last. */
+static void fill_row(struct rows *rows, const char *a, size_t i, const char *b, size_t columns)
 {
     unsigned row[LONGEST + 1];
+    row[0] = (unsigned)i + 1;
+    for (size_t j = 0; j < columns; j++) {
+        unsigned replaced = rows->last[j] + !equal(a[i], b[j]);
+        row[j + 1] = least(replaced, rows->last[j + 1] + 1, row[j] + 1);
+        bool swapped = i > 0 && j > 0 && equal(a[i], b[j - 1]) && equal(a[i - 1], b[j]);
+        if (swapped && rows->before_last[j - 1] + 1 < row[j + 1])
+            row[j + 1] = rows->before_last[j - 1] + 1;
+    }
+    memcpy(rows->before_last, rows->last, sizeof rows->last);
+    memcpy(rows->last, row, (columns + 1) * sizeof *row);
+}
+
+unsigned sar_edit_distance(const char *a, size_t length, const char *b)
+{
+    struct rows rows = { { 0 }, { 0 } };
     size_t columns = strlen(b);
     if (length > LONGEST || columns > LONGEST)
         return UINT_MAX;
     for (size_t j = 0; j <= columns; j++)
-        row[j] = (unsigned)j;
-    for (size_t i = 0; i < length; i++) {
-        unsigned diagonal = row[0];
-        row[0] = (unsigned)i + 1;
-        for (size_t j = 0; j < columns; j++) {
-            unsigned differs = tolower((unsigned char)a[i]) != tolower((unsigned char)b[j]);
-            unsigned replaced = diagonal + differs;
-            diagonal = row[j + 1];
-            row[j + 1] = least(replaced, diagonal + 1, row[j] + 1);
-        }
-    }
-    return row[columns];
+        rows.last[j] = (unsigned)j;
+    for (size_t i = 0; i < length; i++)
+        fill_row(&rows, a, i, b, columns);
+    return rows.last[columns];
 }
 
 struct sar_nearest sar_nearest_begin(const char *name, size_t length)
@@ -52,29 +64,5 @@ void sar_nearest_try(struct sar_nearest *nearest, const char *candidate)
     if (distance < nearest->distance) {
         nearest->found = candidate;
         nearest->distance = distance;
-    }
-}
-
-const char *sar_nearest_setting(const char *name, size_t length)
-{
-    const char *setting, *fallback, *help;
-    struct sar_nearest nearest = sar_nearest_begin(name, length);
-    for (size_t i = 0; sar_config_setting(i, &setting, &fallback, &help); i++)
-        sar_nearest_try(&nearest, setting);
-    return nearest.found;
-}
-
-void sar_warn_unknown_settings(void)
-{
-    static atomic_flag warned = ATOMIC_FLAG_INIT;
-    size_t at = 0, length;
-    const char *name;
-    if (atomic_flag_test_and_set(&warned))
-        return;
-    while ((name = sar_config_unknown(environ, &at, &length)) != NULL) {
-        size_t prefix = strlen(SAR_ENV_PREFIX);
-        const char *nearest = sar_nearest_setting(name + prefix, length - prefix);
-        SAR_LOG(WARN, BASE, "%.*s is set but is not a setting of this library%s%s", (int)length, name,
-                nearest == NULL ? "" : "; did you mean " SAR_ENV_PREFIX, nearest == NULL ? "" : nearest);
     }
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Misspelt settings, and the names that they were meant to be. */
+/* Misspelt names, and those that they were meant to be. */
 
 #ifndef SAR_BASE_NEAREST_H
 #define SAR_BASE_NEAREST_H
 
 #include <stddef.h>
 
-/** Returns the letters to insert, delete or replace so that the first `length` characters of a become b:
- * Levenshtein's distance. Letters of both cases are equal. UINT_MAX for names of more than 63 characters. */
+/** Returns the letters to insert, delete, replace or swap with the next one so that the first `length`
+ * characters of a become b. A letter that is swapped is not changed again. Letters of both cases are equal.
+ * UINT_MAX for names of more than 63 characters. */
 unsigned sar_edit_distance(const char *a, size_t length, const char *b);
 
 /** A search for the name that the first `length` characters of `name` misspell. */
@@ -24,13 +25,5 @@ struct sar_nearest sar_nearest_begin(const char *name, size_t length);
 
 /** Compares the name with a candidate. */
 void sar_nearest_try(struct sar_nearest *nearest, const char *candidate);
-
-/** Returns the setting nearest to the first `length` characters of a name, both without prefix, or NULL if
- * more than a third of the letters differ. */
-const char *sar_nearest_setting(const char *name, size_t length);
-
-/** Warns of each variable of the environment that has the library's prefix and is no setting. The first call
- * in a process does; others do nothing. */
-void sar_warn_unknown_settings(void);
 
 #endif

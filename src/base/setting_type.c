@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/env.h"
 #include "base/log.h"
@@ -37,10 +38,11 @@ static bool parse_log(const struct sar_setting *setting, const char *text, void 
     return sar_log_parse(text, levels) && parse_text(setting, text, config);
 }
 
-static bool choose(const struct sar_setting *setting, const char *text, int *choice)
+static bool choose(const struct sar_setting *setting, const char *text, int *choice,
+                   int (*compare)(const char *, const char *))
 {
     for (int i = 0; setting->choices[i] != NULL; i++) {
-        if (strcmp(setting->choices[i], text) == 0) {
+        if (compare(setting->choices[i], text) == 0) {
             *choice = i;
             return true;
         }
@@ -50,7 +52,7 @@ static bool choose(const struct sar_setting *setting, const char *text, int *cho
 
 static bool parse_choice(const struct sar_setting *setting, const char *text, void *config)
 {
-    return choose(setting, text, field_of(setting, config));
+    return choose(setting, text, field_of(setting, config), strcmp);
 }
 
 static void format_choice(const struct sar_setting *setting, const void *config, char *text, size_t capacity)
@@ -61,7 +63,7 @@ static void format_choice(const struct sar_setting *setting, const void *config,
 static bool parse_switch(const struct sar_setting *setting, const char *text, void *config)
 {
     int choice;
-    if (!choose(setting, text, &choice))
+    if (!choose(setting, text, &choice, strcasecmp))
         return false;
     *(bool *)field_of(setting, config) = choice % 2 == 1;
     return true;

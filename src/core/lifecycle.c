@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/nearest.h"
+#include "base/config.h"
 #include "base/trace.h"
 #include "comm/shm/shm.h"
 #include "comm/calibration.h"
@@ -53,7 +53,7 @@ static uint32_t random_seed(void)
 
 static void read_settings(struct settings *s)
 {
-    sar_warn_unknown_settings();
+    sar_config_warn_unknown();
     s->status = sar_config_load(&s->config, sar_env_setting, NULL, s->error_text, sizeof s->error_text);
     if (s->status == SAR_OK)
         s->status = sar_policy_check(&s->config, s->error_text, sizeof s->error_text);

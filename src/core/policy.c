@@ -64,8 +64,10 @@ enum sar_status sar_policy_check(const struct sar_config *config, char *error_te
         return SAR_OK;
     sar_config_spell(setting, sar_config_source_of(config, setting), spelled, sizeof spelled);
     const char *nearest = find_nearest(setting, name);
+    bool list = is_equal(setting, "WIRE") && strchr(name, ',') != NULL;
     snprintf(error_text, size,
-             "%s names '%s', which does not exist; mpix_sparse_info -s lists all names%s%s%s", spelled, name,
+             "%s names '%s', which does not exist; mpix_sparse_info -s lists all names%s%s%s%s", spelled,
+             name, list ? "; a pair is push/pull, such as coo/bitmap" : "",
              nearest == NULL ? "" : "; did you mean '", nearest == NULL ? "" : nearest,
              nearest == NULL ? "" : "'?");
     return SAR_BAD_SETTING;

@@ -164,6 +164,8 @@ static void try_refusals(void)
                   "mpix_sparse_scheme names 'nonsense'");
     check_refused(comm, set_hint(comm, "mpix_sparse_wire", last ? "nonsense" : "coo"),
                   "mpix_sparse_wire names 'nonsense'");
+    check_refused(comm, set_hint(comm, "mpix_sparse_wire", "coo,bitmap"),
+                  "lists all names; a pair is push/pull, such as coo/bitmap");
     check_refused(comm, set_hint(comm, "mpix_sparse_calibration", "file.json"),
                   "mpix_sparse_calibration cannot be a hint here");
     check_refused(comm, set_hint(comm, "mpix_sparse_nodes", "5"), "mpix_sparse_nodes cannot be a hint here");

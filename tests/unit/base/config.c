@@ -174,6 +174,9 @@ static const struct wanted good[] = {
     { "SPECULATE", "no", BOOL, AT(speculate), NULL, 0 },
     { "LEARN", "0", BOOL, AT(learn), NULL, 0 },
     { "LEARN", "no", BOOL, AT(learn), NULL, 0 },
+    { "LEARN", "False", BOOL, AT(learn), NULL, 0 },
+    { "CHECK_STARTS", "ON", BOOL, AT(check_starts), NULL, 1 },
+    { "CHECK_STARTS", "true", BOOL, AT(check_starts), NULL, 1 },
     { "SEGMENT", "1", WHOLE, AT(segment), NULL, 1 },
     { "SEGMENT", "auto", WHOLE, AT(segment), NULL, 0x1p64 },
     { "CHUNK", "8192", WHOLE, AT(chunk), NULL, 8192 },
@@ -273,7 +276,7 @@ static const struct setting bad[] = {
     { "MODEL", "papers" },
     { "LEARN", "" },
     { "LEARN", "2" },
-    { "LEARN", "true" },
+    { "LEARN", "tru" },
     { "SEGMENT", "0" },
     { "SEGMENT", "Auto" },
     { "CHUNK", "8191" },
@@ -337,6 +340,25 @@ static void test_bad_values(void **state)
         snprintf(purpose, sizeof purpose, values == NULL ? " the %.*s" : " (%.*s)", length, help);
         assert_true(values == NULL || strstr(sentence, values + 2) != NULL);
         assert_non_null(strstr(sentence, purpose));
+    }
+}
+
+static void test_refusals_name_the_nearest(void **state)
+{
+    static const struct {
+        const char *name, *text, *end;
+    } near[] = {
+        { "LOG", "inf", "; did you mean info?" },       { "LOG", "dbug:comm", "; did you mean debug?" },
+        { "LEARN", "onn", "; did you mean on?" },       { "MODEL", "papre", "; did you mean paper?" },
+        { "LOG", "info:attic", " (level of the log)" }, { "LEARN", "2", ")" },
+    };
+    (void)state;
+    for (size_t i = 0; i < LENGTH(near); i++) {
+        struct sar_config config;
+        char sentence[256];
+        assert_int_equal(load_one(near[i].name, near[i].text, &config, sentence, sizeof sentence),
+                         SAR_BAD_SETTING);
+        assert_string_equal(sentence + strlen(sentence) - strlen(near[i].end), near[i].end);
     }
 }
 
@@ -424,6 +446,7 @@ int main(void)
         cmocka_unit_test(test_good_values),
         cmocka_unit_test(test_bad_values),
         cmocka_unit_test(test_refusals_name_the_most),
+        cmocka_unit_test(test_refusals_name_the_nearest),
         cmocka_unit_test(test_a_sentence_keeps_to_its_room),
         cmocka_unit_test(test_defaults_pass_through_the_parsers),
         cmocka_unit_test(test_the_environment),

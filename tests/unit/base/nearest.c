@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/config.h"
 #include "base/nearest.h"
 
 static unsigned distance(const char *a, const char *b)
@@ -29,6 +30,9 @@ static void test_distances(void **state)
     assert_int_equal(distance("SCHEME", "scheme"), 0);
     assert_int_equal(distance("SHEME", "SCHEME"), 1);
     assert_int_equal(distance("kitten", "sitting"), 3);
+    assert_int_equal(distance("flaot", "float"), 1);
+    assert_int_equal(distance("ba", "ab"), 1);
+    assert_int_equal(distance("ca", "abc"), 3);
     assert_int_equal(sar_edit_distance("SCHEME=ring", 6, "SCHEME"), 0);
     memset(longest, 'a', 64);
     longest[64] = '\0';
@@ -39,11 +43,11 @@ static void test_distances(void **state)
 static void test_nearest(void **state)
 {
     (void)state;
-    assert_string_equal(sar_nearest_setting("sheme", 5), "SCHEME");
-    assert_string_equal(sar_nearest_setting("LOG_FLIE=warn", 8), "LOG_FILE");
-    assert_string_equal(sar_nearest_setting("SCHEME", 6), "SCHEME");
-    assert_null(sar_nearest_setting("", 0));
-    assert_null(sar_nearest_setting("COLOUR_OF_EYES", 14));
+    assert_string_equal(sar_config_nearest("sheme", 5), "SCHEME");
+    assert_string_equal(sar_config_nearest("LOG_FLIE=warn", 8), "LOG_FILE");
+    assert_string_equal(sar_config_nearest("SCHEME", 6), "SCHEME");
+    assert_null(sar_config_nearest("", 0));
+    assert_null(sar_config_nearest("COLOUR_OF_EYES", 14));
 }
 
 int main(void)
