@@ -71,8 +71,12 @@ static bool parse_network(const struct perf_domain *domain, const char *text, vo
         snprintf(why, PERF_WHY_MAX, "is not two numbers, GBPS,USEC");
         return false;
     }
-    return perf_parse_real(domain, items.at[0], &options->gigabits, why) &&
-           perf_parse_real(&latency, items.at[1], &options->microseconds, why);
+    if (perf_parse_real(domain, items.at[0], &options->gigabits, why) &&
+        perf_parse_real(&latency, items.at[1], &options->microseconds, why))
+        return true;
+    if (strcmp(why, "is not a number") == 0)
+        snprintf(why, PERF_WHY_MAX, "is not two numbers without units, GBPS,USEC");
+    return false;
 }
 
 /* clang-format off */

@@ -45,6 +45,9 @@ static bool read_gamma(const struct info_options *options, struct sar_densificat
         return info_print_error(option, "more than %d values", SAR_DENSIFICATION_POINTS - 1);
     for (int i = 0; i < asked->n; i++) {
         long long ranks = ranks_of(asked, gamma, i);
+        if (asked->ranks[i] > options->ranks)
+            return info_print_error(option, "'%lld:%g' is for more than %lld ranks", asked->ranks[i],
+                                    asked->ratio[i], options->ranks);
         if (ranks < 0 || ranks > options->ranks)
             return info_print_error(option, "value %d is for more than %lld ranks", i + 1, options->ranks);
         if (ranks <= made.ranks[i])

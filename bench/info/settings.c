@@ -41,9 +41,13 @@ bool info_settings_read(struct info_settings *settings)
     size_t at = 0, length;
 
     memset(settings, 0, sizeof *settings);
-    while ((name = sar_config_unknown(environ, &at, &length)) != NULL)
-        fprintf(stderr, "mpix_sparse_info: %.*s is set but is not a setting of this library\n", (int)length,
-                name);
+    while ((name = sar_config_unknown(environ, &at, &length)) != NULL) {
+        size_t prefix = strlen(SAR_ENV_PREFIX);
+        const char *nearest = sar_config_nearest(name + prefix, length - prefix);
+        fprintf(stderr, "mpix_sparse_info: %.*s is set but is not a setting of this library%s%s\n",
+                (int)length, name, nearest == NULL ? "" : "; did you mean " SAR_ENV_PREFIX,
+                nearest == NULL ? "" : nearest);
+    }
     if (sar_config_load(&settings->config, sar_env_setting, NULL, error_text, sizeof error_text) != SAR_OK ||
         sar_policy_check(&settings->config, error_text, sizeof error_text) != SAR_OK)
         return print_bad_setting(error_text);

@@ -6,17 +6,12 @@
 #include <dlfcn.h>
 #include <mpi.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "device/accelerator.h"
 
 static const struct sar_accelerator *accelerator;
 static int device;
-
-static bool print_error(const char *why)
-{
-    fprintf(stderr, "mpix_sparse_perf: option --buffers: %s\n", why);
-    return false;
-}
 
 /* Returns the number of devices by the runtime that the plug-in has loaded, or 1. */
 static int count_devices(void *plugin)
@@ -28,21 +23,39 @@ static int count_devices(void *plugin)
     return count != NULL && count(&n) == 0 && n > 0 ? n : 1;
 }
 
-bool perf_device_open(int n)
+/* Returns NULL, or why the device cannot be opened. */
+static const char *open_device(int n)
 {
     void *plugin = dlopen("libmpix_sparse_cuda.so", RTLD_NOW | RTLD_LOCAL), *memory = NULL;
     const struct sar_accelerator *found = plugin == NULL ? NULL : dlsym(plugin, SAR_ACCELERATOR_SYMBOL);
 
     if (plugin == NULL)
-        return print_error(dlerror());
+        return dlerror();
     if (found == NULL || found->version != SAR_ACCELERATOR_VERSION)
-        return print_error("the plug-in for CUDA is of another version");
+        return "the plug-in for CUDA is of another version";
     device = n % count_devices(plugin);
     if (found->allocate(device, 1, &memory) != SAR_OK)
-        return print_error("there is no device of CUDA here");
+        return "there is no device of CUDA here";
     found->release(device, memory);
     accelerator = found;
-    return true;
+    return NULL;
+}
+
+bool perf_device_open(int n, bool wanted)
+{
+    const char *why = wanted ? open_device(n) : NULL;
+    int rank, ranks, first;
+
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    first = why != NULL ? rank : ranks;
+    MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    if (first == rank)
+        fprintf(stderr, "mpix_sparse_perf: option --buffers: %s%s\n", why,
+                strstr(why, "cannot open shared object file") != NULL
+                    ? "; configure --with-cuda builds it with the library"
+                    : "");
+    return first == ranks;
 }
 
 bool perf_device_is_open(void)

@@ -7,9 +7,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** Opens the plug-in, for device n of the devices here, counted from 0 and again from 0 after the last.
- * Returns false, after a sentence on standard error, if there is no device. */
-bool perf_device_open(int n);
+/** Opens the plug-in on ranks where a device is wanted, for device n of the devices here, counted from 0 and
+ * again from 0 after the last. Returns false on all ranks, after one sentence on standard error, if a rank
+ * has no device. Collective over MPI_COMM_WORLD. */
+bool perf_device_open(int n, bool wanted);
 /** True after perf_device_open: the buffers of this rank are in device memory. */
 bool perf_device_is_open(void);
 

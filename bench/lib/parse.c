@@ -39,8 +39,14 @@ bool perf_parse_count(const struct perf_domain *domain, const char *text, void *
 {
     double number = scaled(text);
 
+    if (domain->low == 0 && domain->high == 1 && number != 0 && number != 1) {
+        snprintf(why, PERF_WHY_MAX, "is neither 0 nor 1");
+        return false;
+    }
     if (isnan(number) || number != floor(number)) {
-        snprintf(why, PERF_WHY_MAX, "is not a whole number, with k, M, G, Ki, Mi, Gi or nothing behind it");
+        snprintf(why, PERF_WHY_MAX,
+                 "is not a whole number in %.0f to %.0f, with k, M, G, Ki, Mi, Gi or nothing behind it",
+                 domain->low, domain->high);
         return false;
     }
     if (number < domain->low || number > domain->high) {
@@ -49,6 +55,15 @@ bool perf_parse_count(const struct perf_domain *domain, const char *text, void *
     }
     *(long long *)out = (long long)number;
     return true;
+}
+
+bool perf_parse_seconds(const struct perf_domain *domain, const char *text, void *out, char *why)
+{
+    if (perf_parse_count(domain, text, out, why))
+        return true;
+    snprintf(why, PERF_WHY_MAX, "is not a whole number of seconds in %.0f to %.0f, without a unit",
+             domain->low, domain->high);
+    return false;
 }
 
 bool perf_parse_real(const struct perf_domain *domain, const char *text, void *out, char *why)
@@ -226,6 +241,18 @@ static bool is_wire(const struct perf_domain *domain, const char *item)
     return is_name(domain, push) && is_name(domain, slash + 1);
 }
 
+/* Writes which format of an entry FORMAT or PUSH/PULL is none. Returns false. */
+static bool refuse_wire(const struct perf_domain *domain, const char *item, bool has_others, char *why)
+{
+    const char *slash = strchr(item, '/');
+    char push[PERF_NAME_MAX];
+
+    if (slash == NULL)
+        return refuse_entry(domain, item, has_others, ", all; a pair is PUSH/PULL", why);
+    snprintf(push, sizeof push, "%.*s", (int)(slash - item), item);
+    return refuse_entry(domain, is_name(domain, push) ? slash + 1 : push, true, "; a pair is PUSH/PULL", why);
+}
+
 /* Writes digits or "auto" to an item of PERF_NAME_MAX bytes. Returns false if the text is something else. */
 static bool number_or_auto(const struct perf_domain *domain, const char *text, char *item, long long *number)
 {
@@ -273,7 +300,9 @@ static bool names(const struct perf_domain *domain, const char *text, struct per
             all = true;
             add_all(domain, list);
         } else if (!is_allowed(domain, item)) {
-            return refuse_entry(domain, item, text != NULL || list->n > 0, ", all", why);
+            bool has_others = text != NULL || list->n > 0;
+            return is_allowed == is_wire ? refuse_wire(domain, item, has_others, why)
+                                         : refuse_entry(domain, item, has_others, ", all", why);
         } else if (!all || !is_listed(list, item)) {
             snprintf(list->at[list->n++], PERF_NAME_MAX, "%s", item);
         }
@@ -359,8 +388,8 @@ bool perf_parse_workload(const struct perf_domain *domain, const char *text, voi
     content->kind = PERF_TRACE_FILE;
     if (parse_file(text, "trace:", content, why))
         return true;
-    snprintf(why, PERF_WHY_MAX, "is neither random, a model, text:FILE nor trace:FILE");
-    return false;
+    why[0] = '\0';
+    return refuse_name(domain, text, ", random, text:FILE, trace:FILE", why);
 }
 
 bool perf_parse_flag(const struct perf_domain *domain, const char *text, void *out, char *why)

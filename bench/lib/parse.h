@@ -56,6 +56,7 @@ bool perf_parse_items(const char *text, struct perf_names *items, char *why);
 
 /** The parsers. *out is
  * - count: long long: digits with a suffix k, M, G, Ki, Mi, Gi
+ * - seconds: long long: digits
  * - counts: struct perf_counts
  * - real: double
  * - reals: struct perf_reals
@@ -69,6 +70,7 @@ bool perf_parse_items(const char *text, struct perf_names *items, char *why);
  * - path: char[PERF_PATH_MAX]
  * - flag: bool: true, whatever the text. */
 bool perf_parse_count(const struct perf_domain *domain, const char *text, void *out, char *why);
+bool perf_parse_seconds(const struct perf_domain *domain, const char *text, void *out, char *why);
 bool perf_parse_counts(const struct perf_domain *domain, const char *text, void *out, char *why);
 bool perf_parse_real(const struct perf_domain *domain, const char *text, void *out, char *why);
 bool perf_parse_reals(const struct perf_domain *domain, const char *text, void *out, char *why);

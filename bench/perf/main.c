@@ -224,17 +224,13 @@ static void watch_time(const struct bench *bench)
 /* Ranks of a node take its devices in turn; if mixed, the first rank alone takes one. */
 static bool open_devices(bool mixed)
 {
-    int ready = 1, local;
+    int local;
     MPI_Comm node;
 
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
     MPI_Comm_rank(node, &local);
     MPI_Comm_free(&node);
-    if (local == 0 || !mixed)
-        ready = perf_device_open(local);
-
-    MPI_Allreduce(MPI_IN_PLACE, &ready, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-    return ready;
+    return perf_device_open(local, local == 0 || !mixed);
 }
 
 static int run(struct bench *bench)
