@@ -18,7 +18,7 @@ struct sar_profile {
     /** Ranks that spread unequally over the vector: for 2, 4, 8, 16 segments, the elements of each segment's
      * fullest rank, summed up, over those of the rank with most elements; 0: unknown. */
     double segment_imbalance[SAR_IMBALANCE_POINTS];
-    uint64_t sampled;               /**< indices of the index space in the sample, approximately */
+    uint64_t sampled; /**< indices of the index space in the sample, approximately */
 };
 
 /** A sample of the index space: sampled indices are hashed to slots, and each slot counts the ranks that have
@@ -62,9 +62,9 @@ struct sar_profile_state {
     enum { SAR_PROFILE_MAX_STATUS, SAR_PROFILE_GATHER, SAR_PROFILE_COUNT } step;
     int max_status;
     struct sar_profile_part local, *gathered; /**< of this rank and of all */
-    uint64_t *nnz;                   /**< [rank] */
-    struct sar_quantiles *quantiles; /**< [rank] */
-    double *histogram;               /**< [c]: slots with elements of c ranks */
+    uint64_t *nnz;                            /**< [rank] */
+    struct sar_quantiles *quantiles;          /**< [rank] */
+    double *histogram;                        /**< [c]: slots with elements of c ranks */
     struct sar_collective collective;
 };
 

@@ -240,10 +240,10 @@ struct sar_owner_estimate {
     double reduce_work;         /**< the part of it that reduces the elements of the others */
     struct sar_segments segments;
     struct sar_wire_policy push_policy, pull_policy;
-    bool reduces_in_flight; /**< see struct sar_owner_parts */
-    int throttle;           /**< long messages that a rank sends to other nodes at a time; 0: all */
+    bool reduces_in_flight;      /**< see struct sar_owner_parts */
+    int throttle;                /**< long messages that a rank sends to other nodes at a time; 0: all */
     double mean_push, mean_pull; /**< bytes of the mean message of the push and of the pull */
-    double relayable;       /**< bytes of the mean message to ranks that may get it from a relay */
+    double relayable;            /**< bytes of the mean message to ranks that may get it from a relay */
     double deferred; /**< messages of a segment that an owner defers on average, if the pull is relayed */
     double relays;   /**< most messages of a segment that a rank relays, or gets from relays */
     uint64_t relay_limit;  /**< bytes that an owner sends itself of a segment; 0: the pull is direct */
