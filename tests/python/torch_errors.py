@@ -2,6 +2,7 @@
 """Test errors of torch.distributed's functions and of SyncBatchNorm: they name both sides, or the rank whose
 arguments are wrong."""
 
+import re
 import unittest
 
 from common import main, need
@@ -9,7 +10,9 @@ from common import main, need
 torch = need("torch", "python3-torch")
 need("torch.distributed.distributed_c10d", "python3-torch")
 
+import mpix_sparse  # noqa: E402
 import mpix_sparse.torch as hvd  # noqa: E402
+from mpix_sparse.torch._tensors import sparse_of  # noqa: E402
 
 dist = torch.distributed
 dist.init_process_group("mpix_sparse", init_method="mpix://")
@@ -84,6 +87,26 @@ class Errors(unittest.TestCase):
                 ValueError, "without sparse dimensions cannot be reduced; make it dense"
             ):
                 call(number if ODD else torch.ones(1))
+
+    def test_index_outside(self):
+        """An index of a tensor with two sparse dimensions that is outside of one of them, and whose flat index
+        is that of another element."""
+        sums = (
+            lambda tensor: hvd.allreduce(tensor, op=hvd.Sum),
+            lambda tensor: hvd.synchronize(hvd.allreduce_async(tensor, op=hvd.Sum)),
+            lambda tensor: hvd.synchronize(hvd.sparse_allreduce_async(tensor, op=hvd.Sum)),
+            dist.all_reduce,
+        )
+        shape, of = torch.Size((5, 5)), f"rank {LAST} has an error in its arguments: "
+        for dimension, index in (1, 9), (1, -1), (0, 5), (0, -1):
+            place = torch.tensor([[1], [1]])
+            place[dimension] = index if ODD else 1
+            text = ("" if ODD else of) + f"index {index} of dimension {dimension} is outside the sparse"
+            for call in sums:
+                with self.assertRaisesRegex(ValueError, re.escape(text)):
+                    call(sparse_of(place, torch.ones(1), torch.ones(shape)))
+            with self.assertRaises((mpix_sparse.Error, ValueError)):
+                hvd.reducescatter(sparse_of(place, torch.ones(1), torch.ones(shape)), op=hvd.Sum)
 
     def test_batch_norm(self):
         """Wrong inputs, on all ranks and on the last one, and modules that differ."""

@@ -272,7 +272,7 @@ def allreduce(
             set; the last one only on this rank.
         NotImplementedError: Adasum needs a number of ranks that is a power of two; on all ranks.
         Error: the call failed, on all ranks. If another rank has an error in its arguments, or makes another
-            call, it is a ValueError too; not if an index is outside the tensor.
+            call, it is a ValueError too; not if an index is outside a tensor of one sparse dimension.
     """
     ranks = ranks_of(process_set)
     refuse_other(tensor)

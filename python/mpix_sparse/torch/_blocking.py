@@ -18,7 +18,7 @@ from .._library import library
 from . import _deferred
 from ._checked import CheckedCall
 from ._labels import dense_label, describe_dense, describe_sparse, sparse_label
-from ._tensors import OPS, Average, Op, copy_result, detached, is_plain, name_of, ravel, scale_
+from ._tensors import OPS, Average, Op, copy_result, detached, find_outside, is_plain, name_of, ravel, scale_
 from ._world import World
 
 _STRIDED = torch.strided
@@ -182,6 +182,8 @@ def _block_sparse(
         values = scale_(values.clone(), scales[0])
     if sparse_dim == 1:
         where = indices.data_ptr()
+    elif find_outside(indices, kind.extents):
+        return None
     else:
         indices = ravel(indices, kind.extents)
         where = _arrays.address_of(indices)

@@ -169,6 +169,20 @@ def coordinates(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return on_host(flat), on_host(tensor._values())
 
 
+def find_outside(indices: torch.Tensor, extents: torch.Size) -> str:
+    """The error of an index in host memory that is outside the tensor; empty if there is none. The C library
+    finds it only among flat indices, in which it may be another element."""
+    rows = indices.numpy()
+    if not rows.size:
+        return ""
+    largest = numpy.maximum.reduce(rows.view(numpy.uint64), 1).tolist()  # negative ones are above all extents
+    for i, found in enumerate(largest):
+        if found >= extents[i]:
+            index, shape = int(numpy.uint64(found).astype(numpy.int64)), tuple(extents)
+            return f"index {index} of dimension {i} is outside the sparse dimensions {shape} of the tensor"
+    return ""
+
+
 def ravel(indices: torch.Tensor, extents: torch.Size) -> numpy.ndarray:
     """Convert indices in several dimensions, in host memory, to flat indices. PyTorch's functions take longer
     than NumPy's."""
@@ -193,13 +207,18 @@ def elements_of(tensor: torch.Tensor, sparse_dim: int, factor: float) -> DirectE
     indices, values = tensor._indices(), on_host(tensor._values())
     if factor != 1:
         values = scale_(values.clone(), factor)
+    problem = ""
     if sparse_dim != 1:
-        indices = torch.from_numpy(ravel(indices.cpu(), tensor.shape[:sparse_dim]))
+        extents, indices = tensor.shape[:sparse_dim], indices.cpu()
+        problem = find_outside(indices, extents)
+        indices = torch.from_numpy(ravel(indices, extents))
     elif not is_plain(indices):
         indices = on_host(indices[0])
     shape = values.shape
     where = indices.data_ptr(), values.data_ptr(), shape[0]
-    return DirectElements(*where, name_of(values.dtype), tuple(shape[1:]), (indices, values))
+    made = DirectElements(*where, name_of(values.dtype), tuple(shape[1:]), (indices, values))
+    made.problem = made.problem or problem
+    return made
 
 
 _unchecked: Any = getattr(  # in PyTorch 1.13; newer ones have the argument
