@@ -7,6 +7,7 @@ import ctypes
 from typing import Any
 
 from . import _arrays, _coo, _hints, _mpi, _problems, _refusal, _types
+from ._collective import collective
 from ._library import library
 
 _HALVES = ("float16", "bfloat16")
@@ -42,6 +43,7 @@ def _delta_arguments(old: Any, new: Any, root: int, comm: Any) -> tuple[Any, ...
     return old_pointer, after.pointer, count, _types.datatype(_bits(before.type)), _root(root), handle
 
 
+@collective(_refusal.refuse_call)
 def bcast_delta(old: Any, new: Any = None, *, root: int = 0, comm: Any = None) -> Any:
     """Broadcast a new version of an array to ranks that have its old version. Collective over comm; blocks.
 
@@ -80,6 +82,7 @@ def _coo_arguments(
     return elements, _coo.new_result(elements, count, reuse), (*elements.pointers, *how)
 
 
+@collective(_refusal.refuse_call)
 def bcast_coo(
     indices: Any,
     values: Any,

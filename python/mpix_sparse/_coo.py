@@ -12,6 +12,7 @@ from typing import Any, Callable
 import numpy
 
 from . import _arrays, _hints, _mpi, _problems, _refusal, _types
+from ._collective import collective
 from ._pending import PendingCall, Handle
 from ._library import library
 
@@ -271,6 +272,7 @@ def index_type(name: str) -> Any:
     return _types.datatype(name) if _types.is_known(name) else _mpi.constant("DATATYPE_NULL")
 
 
+@collective(_refusal.refuse_call)
 def allreduce_coo(
     indices: Any, values: Any, count: int, op: str = "sum", *, comm: Any = None, reuse: Result | None = None
 ) -> Result:
@@ -307,6 +309,7 @@ def allreduce_coo(
     return call.result
 
 
+@collective(_refusal.refuse_start)
 def iallreduce_coo(
     indices: Any, values: Any, count: int, op: str = "sum", *, comm: Any = None, reuse: Result | None = None
 ) -> Handle:

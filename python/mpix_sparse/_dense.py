@@ -10,6 +10,7 @@ from typing import Any
 import numpy
 
 from . import _arrays, _hints, _mpi, _problems, _refusal, _scipy, _types
+from ._collective import collective
 from ._pending import PendingCall, Handle
 from ._library import library
 
@@ -111,6 +112,7 @@ def _arguments(array: Any, op: str, comm: Any, out: Any, row: int) -> DirectArgu
     return call
 
 
+@collective(_refusal.refuse_call)
 def allreduce(array: Any, op: str = "sum", *, comm: Any = None, out: Any = None, row: int = 1) -> Any:
     """Reduce an array over all ranks. Collective over comm; blocks.
 
@@ -142,14 +144,14 @@ def allreduce(array: Any, op: str = "sum", *, comm: Any = None, out: Any = None,
         Error: the call failed, on any rank; the text is the C library's.
     """
     if _scipy.is_sparse(array):
-        if out is not None or row != 1:
-            raise ValueError("out and row are not for scipy.sparse")
+        _refusal.prepare(_refusal.refuse_call, comm, _scipy.refuse_others, out, row)
         return _scipy.allreduce(array, op, comm)
     call = _refusal.prepare(_refusal.refuse_call, comm, _arguments, array, op, comm, out, row)
     _problems.check(library.MPIX_Sparse_allreduce(*call.buffers), "", call.buffers[-1])
     return call.finish()
 
 
+@collective(_refusal.refuse_start)
 def iallreduce(array: Any, op: str = "sum", *, comm: Any = None, out: Any = None, row: int = 1) -> Handle:
     """Start allreduce() and return a handle; wait() returns what allreduce() returns. Collective over comm.
 

@@ -7,6 +7,7 @@ import ctypes
 from typing import Any, Callable
 
 from . import _arrays, _hints, _mpi, _problems, _refusal, _scipy, _types
+from ._collective import collective
 from ._coo import CooArguments, elements_of, Result
 from ._library import library
 from ._pending import Handle, PendingCall
@@ -56,6 +57,7 @@ class _PartArguments(_arrays.OutputArray):
         return self.source.pointer, self.target.pointer, ctypes.c_longlong(self.rows), *self.kinds, self.comm
 
 
+@collective(_refusal.refuse_call)
 def reduce_scatter(array: Any, op: str = "sum", *, comm: Any = None, out: Any = None, row: int = 1) -> Any:
     """Reduce an array over all ranks, and return the part of this rank. Collective over comm; blocks.
 
@@ -79,8 +81,7 @@ def reduce_scatter(array: Any, op: str = "sum", *, comm: Any = None, out: Any = 
         Error: arguments differ between ranks, or the call failed; on all ranks.
     """
     if _scipy.is_sparse(array):
-        if out is not None or row != 1:
-            raise ValueError("out and row are not for scipy.sparse")
+        _refusal.prepare(_refusal.refuse_call, comm, _scipy.refuse_others, out, row)
         return _scipy.reduce_scatter(array, op, comm)
     call = _refusal.prepare(_refusal.refuse_call, comm, _PartArguments, array, op, comm, out, row)
     code = library.MPIX_Sparse_reduce_scatter(*call.buffers)
@@ -88,6 +89,7 @@ def reduce_scatter(array: Any, op: str = "sum", *, comm: Any = None, out: Any = 
     return call.finish()
 
 
+@collective(_refusal.refuse_start)
 def ireduce_scatter(
     array: Any, op: str = "sum", *, comm: Any = None, out: Any = None, row: int = 1
 ) -> Handle:
@@ -146,6 +148,7 @@ def _start(function: Callable[..., int], call: CooArguments, arguments: tuple[An
     return pending.begin(function(*arguments, ctypes.byref(pending.request)))
 
 
+@collective(_refusal.refuse_call)
 def reduce_scatter_coo(
     indices: Any,
     values: Any,
@@ -176,6 +179,7 @@ def reduce_scatter_coo(
     return _call(library.MPIX_Sparse_reduce_scatter_coo, *how)
 
 
+@collective(_refusal.refuse_start)
 def ireduce_scatter_coo(
     indices: Any,
     values: Any,
@@ -195,6 +199,7 @@ def ireduce_scatter_coo(
     return _start(library.MPIX_Isparse_reduce_scatter_coo, *how)
 
 
+@collective(_refusal.refuse_call)
 def allgather_coo(
     indices: Any, values: Any, count: int, *, comm: Any = None, reuse: Result | None = None
 ) -> Result:
@@ -218,6 +223,7 @@ def allgather_coo(
     return _call(library.MPIX_Sparse_allgather_coo, *how)
 
 
+@collective(_refusal.refuse_start)
 def iallgather_coo(
     indices: Any, values: Any, count: int, *, comm: Any = None, reuse: Result | None = None
 ) -> Handle:

@@ -7,12 +7,14 @@ the user has set that."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import difflib
 import os
 from typing import Any, Iterable, Mapping
 
 from . import _counts, _mpi, _problems, _types
+from ._collective import collective
 from ._library import address, library
 
 FORWARD = "forward"
@@ -58,6 +60,14 @@ class Info(_mpi.Info):
         _problems.check(code, self._problem, comm)
 
 
+def _refuse_info(error: Exception, comm: Any) -> None:
+    """Make set_info() of the other ranks fail. Collective."""
+    handle = _mpi.communicator(comm)
+    with contextlib.suppress(ValueError), Info({}, str(error)) as info:
+        _problems.check(library.MPIX_Sparse_comm_set_info(handle, info), str(error), handle)
+
+
+@collective(_refuse_info)
 def set_info(comm: Any = None, **hints: Any) -> None:
     """Set hints for later calls and plans on a communicator. Collective; waits for calls in flight there.
 
@@ -147,15 +157,16 @@ def _prepare(comm: Any) -> None:
         _counts.register(comm, "of the program")
 
 
-def of_plan(comm: Any, type_name: str, hints: Mapping[str, Any] | None) -> dict[str, Any]:
-    """All hints of a plan: the user's, those of its type, and the check of all starts if other calls on the
+def info_of_plan(comm: Any, type_name: str, hints: Mapping[str, Any] | None, problem: str = "") -> Info:
+    """The hints of a plan: the user's, those of its type, and that its starts are checked, if calls on its
     communicator are checked.
 
     Args:
         comm: a handle.
+        problem: as for Info.
     """
     checks = {"check_starts": "on"} if get_info(comm).get(FORWARD) == "0" else {}
-    return {**checks, **_types.hints(type_name), **(hints or {})}
+    return Info({**checks, **_types.hints(type_name), **(hints or {})}, problem)
 
 
 def communicator(comm: Any) -> Any:

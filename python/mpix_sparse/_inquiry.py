@@ -7,7 +7,8 @@ import ctypes
 from dataclasses import dataclass
 from typing import Any
 
-from . import _arrays, _hints, _mpi, _types
+from . import _arrays, _hints, _mpi, _problems, _refusal, _types
+from ._collective import collective
 from ._library import library
 
 _GAMMA_MAX = 32
@@ -129,6 +130,15 @@ class Report:
     measured_seconds: float
 
 
+def _arguments(array: Any, comm: Any, row: int) -> tuple[Any, tuple[Any, ...]]:
+    """The array, and the first arguments of the C function."""
+    data, handle = _arrays.view(array).packed(), _hints.communicator(comm)
+    _hints.require(data.type, handle)
+    count, datatype = ctypes.c_longlong(_arrays.rows(data, row)), _types.datatype(data.type, row)
+    return data, (data.pointer, count, datatype, handle)
+
+
+@collective(_refusal.refuse_call)
 def profile(array: Any, *, comm: Any = None, row: int = 1) -> Profile:
     """Measure how sparse a dense array is. Collective over comm.
 
@@ -143,15 +153,15 @@ def profile(array: Any, *, comm: Any = None, row: int = 1) -> Profile:
     Raises:
         TypeError, ValueError, Error: as for allreduce().
     """
-    data, handle, found = _arrays.view(array).packed(), _hints.communicator(comm), CProfile()
-    _hints.require(data.type, handle)
-    count, datatype = ctypes.c_longlong(_arrays.rows(data, row)), _types.datatype(data.type, row)
-    _mpi.check(library.MPIX_Sparse_profile(data.pointer, count, datatype, handle, ctypes.byref(found)))
+    keep, call = _refusal.prepare(_refusal.refuse_call, comm, _arguments, array, comm, row)
+    found = CProfile()
+    _problems.check(library.MPIX_Sparse_profile(*call, ctypes.byref(found)), "", call[-1])
     fields = {name: getattr(found, name) for name in Profile.__dataclass_fields__}
     fields["gamma"] = dict(zip(found.gamma_ranks[: found.gammas], found.gamma[: found.gammas]))
     return Profile(**fields)
 
 
+@collective(_refusal.refuse_call)
 def barrier(comm: Any = None) -> None:
     """Wait for all ranks of a communicator, and for this rank's calls in flight there. Collective over comm.
 
@@ -160,7 +170,8 @@ def barrier(comm: Any = None) -> None:
     """
     # The check of arguments waits for all ranks. The C library has no barrier; this profiles no elements.
     handle, number, found = _hints.communicator(comm), _mpi.constant("INT32_T"), CProfile()
-    _mpi.check(library.MPIX_Sparse_profile(None, ctypes.c_longlong(0), number, handle, ctypes.byref(found)))
+    call = None, ctypes.c_longlong(0), number, handle, ctypes.byref(found)
+    _problems.check(library.MPIX_Sparse_profile(*call), "", handle)
 
 
 def report(comm: Any = None) -> Report:

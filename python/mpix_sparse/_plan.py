@@ -10,6 +10,7 @@ import ctypes
 from typing import Any, Mapping, Sequence
 
 from . import _coo, _counts, _dense, _hints, _mpi, _refusal, _types
+from ._collective import collective
 from ._error import Error
 from ._pending import PendingCall, Handle, finish_abandoned
 from ._library import library
@@ -68,6 +69,7 @@ class Plan(_Plan):
         TypeError, ValueError, Error: as for allreduce().
     """
 
+    @collective(_refusal.refuse_call)
     def __init__(
         self,
         array: Any,
@@ -81,7 +83,8 @@ class Plan(_Plan):
         super().__init__()
         given = array, op, comm, out, row
         self._call = _refusal.prepare(_refusal.refuse_call, comm, _dense.DenseArguments, *given)
-        made = _hints.Info(_hints.of_plan(self._call.comm, self._call.type, hints))
+        how = self._call.comm, self._call.type, hints
+        made = _refusal.prepare(_refusal.refuse_call, comm, _hints.info_of_plan, *how)
         with made as info:
             plan = ctypes.byref(self.handle)
             code = library.MPIX_Sparse_allreduce_init(*self._call.buffers, info, plan)
@@ -95,6 +98,7 @@ class Plan(_Plan):
         finish_abandoned(self._last)
         return PendingCall(self, self._call.finish)
 
+    @collective(_refusal.refuse_start)
     def start(self) -> Handle:
         """Start a call. Collective; one call at a time. The handle's wait() returns what allreduce() returns.
 
@@ -120,6 +124,7 @@ class CooPlan(_Plan):
         TypeError, ValueError, Error: as for allreduce_coo().
     """
 
+    @collective(_refusal.refuse_call)
     def __init__(
         self,
         count: int,
@@ -136,7 +141,8 @@ class CooPlan(_Plan):
         self._refused: Handle | None = None  # a call with an error in this rank's arguments
         given = count, dtype, op, comm, row, index_dtype
         tensor, problem = _refusal.prepare(_refusal.refuse_call, comm, self._arguments, *given)
-        made = _hints.Info(_hints.of_plan(tensor[-1], self.type, hints), problem)
+        how = tensor[-1], self.type, hints, problem
+        made = _refusal.prepare(_refusal.refuse_call, comm, _hints.info_of_plan, *how)
         with made as info:
             code = self._open(*tensor, info, ctypes.byref(self.handle))
         self._comm = tensor[-1]
@@ -157,6 +163,7 @@ class CooPlan(_Plan):
         """Call the C function that makes the plan, and return its error code."""
         return library.MPIX_Sparse_allreduce_coo_init(*arguments)
 
+    @collective(_refusal.refuse_start)
     def start(self, indices: Any, values: Any, *, reuse: _coo.Result | None = None) -> Handle:
         """Start a call. Collective; one call at a time. The handle's wait() returns a Result.
 
@@ -218,8 +225,10 @@ class ReduceScatterCooPlan(CooPlan):
         TypeError, ValueError, Error: as for reduce_scatter_coo().
     """
 
+    @collective(_refusal.refuse_call)
     def __init__(self, count: int, block: int, dtype: Any, op: str = "sum", **how: Any) -> None:
-        self._block = _types.to_integer(block, "block")
+        convert = _refusal.refuse_call, how.get("comm"), _types.to_integer
+        self._block = _refusal.prepare(*convert, block, "block")
         super().__init__(count, dtype, op, **how)
 
     def _open(self, indextype: Any, count: Any, *arguments: Any) -> int:
@@ -237,9 +246,10 @@ class AllgatherCooPlan(CooPlan):
         TypeError, ValueError, Error: as for allgather_coo().
     """
 
+    @collective(_refusal.refuse_call)
     def __init__(self, count: int, dtype: Any, **how: Any) -> None:
-        any_op = "lor" if _types.name_of(dtype) == "bool" else "sum"
-        super().__init__(count, dtype, any_op, **how)
+        name = _refusal.prepare(_refusal.refuse_call, how.get("comm"), _types.name_of, dtype)
+        super().__init__(count, dtype, "lor" if name == "bool" else "sum", **how)
 
     def _open(self, indextype: Any, count: Any, datatype: Any, op: Any, *arguments: Any) -> int:
         return library.MPIX_Sparse_allgather_coo_init(indextype, count, datatype, *arguments)

@@ -19,6 +19,12 @@ def is_sparse(array: Any) -> bool:
     return scipy is not None and scipy.issparse(array)
 
 
+def refuse_others(out: Any, row: int) -> None:
+    """Raise ValueError for arguments that are not for matrices."""
+    if out is not None or row != 1:
+        raise ValueError("out and row are not for scipy.sparse")
+
+
 def _coordinates(elements: Any) -> tuple[Any, ...]:
     """The coordinates of a COO matrix, or of an array of any number of dimensions, by dimension."""
     coordinates = getattr(elements, "coords", None)

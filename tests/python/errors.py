@@ -125,6 +125,58 @@ class Errors(unittest.TestCase):
 
             self.fails(ValueError, "op is 'summ'; it must be", call, "nnz is -1, .*; the exception of that")
 
+    def test_names_of_arguments(self):
+        """Test a misspelt, a missing or an extra argument, of every function."""
+        m, ones, coo = mpix_sparse, numpy.ones(SIZE), (INDICES, VALUES, 100)
+        plan, coo_plan = m.Plan(ones), m.CooPlan(100, "float32")
+        calls = (
+            (m.allreduce, ones),
+            (m.allreduce_coo, *coo),
+            (m.reduce_scatter, ones),
+            (m.reduce_scatter_coo, *coo, 1),
+            (m.allgather_coo, [RANK], VALUES[:1], 100),
+            (m.bcast_coo, *coo),
+            (m.profile, ones),
+            (m.barrier,),
+            (m.Plan, ones),
+            (m.CooPlan, 100, "float32"),
+            (m.ReduceScatterCooPlan, 100, 1, "float32"),
+            (m.AllgatherCooPlan, 100, "float32"),
+        )
+        for function, *given in calls:
+            call = lambda here: function(*given, **{"opp": 1} if here else {})  # noqa: E731, B023
+            self.fails(TypeError, "got an unexpected keyword argument 'opp'", call)
+            if len(given) > 1:
+                call = lambda here: function(*given[:1] if here else given)  # noqa: E731, B023
+                self.fails(TypeError, "missing .* required positional argument", call)
+        call = lambda here: m.bcast_delta(ones.copy(), ones, **{"opp": 1} if here else {})  # noqa: E731
+        self.fails(TypeError, "got an unexpected keyword argument 'opp'", call)
+        self.fails(TypeError, "takes from 0 to 1 positional", lambda here: m.set_info(*[None] * 2 * here))
+        starts = (
+            (m.iallreduce, ones),
+            (m.iallreduce_coo, *coo),
+            (m.ireduce_scatter, ones),
+            (m.ireduce_scatter_coo, *coo, 1),
+            (m.iallgather_coo, [RANK], VALUES[:1], 100),
+            (plan.start,),
+            (coo_plan.start, INDICES, VALUES),
+        )
+        for function, *given in starts:
+            call = lambda here: function(*given, **{"opp": 1} if here else {}).wait()  # noqa: E731, B023
+            self.fails(TypeError, "keyword argument 'opp'", call, "nnz is -1, .*; the exception of that")
+
+    def test_other_arguments(self):
+        """Test arguments that functions convert before the call."""
+        m = mpix_sparse
+        for call in (
+            lambda here: m.profile("x" if here else VALUES),
+            lambda here: m.ReduceScatterCooPlan(100, "x" if here else 1, "float32"),
+            lambda here: m.AllgatherCooPlan(100, "floot" if here else "float32"),
+            lambda here: m.Plan(VALUES, hints=5 if here else {}),
+            lambda here: m.CooPlan(9, "float32", hints=5 if here else {}),
+        ):
+            self.fails((TypeError, ValueError), "", call)
+
     def test_start_of_plan(self):
         """Test a start with values that no plan takes; then the plan works. Also a plan that is steady."""
         plan = mpix_sparse.CooPlan(100, "float32")

@@ -89,8 +89,8 @@ class Errors(unittest.TestCase):
                 call(number if ODD else torch.ones(1))
 
     def test_index_outside(self):
-        """An index of a tensor with two sparse dimensions that is outside of one of them, and whose flat index
-        is that of another element."""
+        """An index of a tensor with two sparse dimensions that is outside one of them. Its flat index may be
+        that of another element."""
         sums = (
             lambda tensor: hvd.allreduce(tensor, op=hvd.Sum),
             lambda tensor: hvd.synchronize(hvd.allreduce_async(tensor, op=hvd.Sum)),
