@@ -123,6 +123,8 @@ _ranks: dict[int, tuple[str, int]] = {}  # name and own rank of a communicator, 
 _locks, _no_locks = _Locks(), _NoLocks()  # the C library takes one call at a time on a communicator
 _made: Counter[str] = Counter()  # number of registered communicators, by label and ranks
 started: dict[int, list[tuple[Counts, int]]] = {}  # calls for take(), by thread; no empty lists
+callers: set[int] = set()  # threads that have started or tested a call; one that ends stays
+_note_caller = callers.add
 
 
 def take() -> tuple[Counts, int] | None:
@@ -140,6 +142,7 @@ def take() -> tuple[Counts, int] | None:
 def _give(counts: Counts, function: str = _CALL) -> None:
     """Count a call of a nonblocking function, for take()."""
     thread = _thread()
+    _note_caller(thread)
     counts.started += 1
     counts.in_flight[counts.started] = function
     call = counts, counts.started
@@ -167,6 +170,7 @@ def _blocking(
 
     def blocking_call(*arguments: Any) -> int:
         handle = arguments[position].value
+        _note_caller(_thread())
         with locks[handle]:
             counts = find(handle)
             if counts is None:
@@ -206,6 +210,7 @@ def _of_part(comm: int, name: str, size: int) -> Counts:
 @contextlib.contextmanager
 def part_call(comm: Any, ranks: Sequence[int], what: str) -> Iterator[None]:
     """A blocking call of some ranks of a communicator; `what` tells calls of the same ranks apart."""
+    _note_caller(_thread())
     if comm.value not in _ranks:
         yield
         return
@@ -221,6 +226,7 @@ def expect_message(comm: Any) -> Callable[[], None]:
     """Count a receive from any rank, until the returned function is called. It cannot complete while all
     other ranks wait: a message that they have sent would have been found."""
     name, own = _ranks.get(comm.value, ("", 0))
+    _note_caller(_thread())
     if not name:
         return lambda: None
     counts = _of_part(comm.value, f"{name} any>{own}", 2)

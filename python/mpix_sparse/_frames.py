@@ -13,7 +13,7 @@ import sysconfig
 import threading
 import time
 from tempfile import TemporaryFile
-from typing import IO, Any, Iterator, List, NamedTuple
+from typing import IO, Any, Collection, Iterator, List, NamedTuple
 
 
 def _escaped(text: str) -> str:
@@ -197,18 +197,22 @@ def _describe(stack: _Stack) -> str:
 class Activity:
     """What the threads do now.
 
+    Args:
+        callers: threads that have called this package.
+
     Attributes:
         is_in_call: a thread runs a function of this package. The package's own threads are idle in their
             outermost function.
         may_wait: the threads of the program wait, or are idle in a backward pass of PyTorch, which waits for
             calls of DistributedDataParallel. Beside a thread in a call, others may wait for another thread.
-        surely_waits: no thread of the program does anything else than to wait for a call, without a limit.
-            Another thread may start a call later.
-        is_blocked: the only thread waits in a blocking function, so that nobody tests calls in flight.
+        callers_wait: no thread of the program that has called this package does anything else than to wait
+            for a call, without a limit. The main thread counts among them.
+        surely_waits: callers_wait, and there are no other threads, which may still make their first call.
+        is_blocked: the only caller waits in a blocking function, so that nobody tests calls in flight.
         text: the call, or another function, and its line in the program; empty if there is none.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, callers: Collection[int] = ()) -> None:
         stacks = _stacks()
         stacks.pop(threading.get_ident(), None)
         own = {each.ident: each.name for each in threading.enumerate() if each.name.startswith(OWN)}
@@ -216,18 +220,23 @@ class Activity:
             stacks.pop(thread, None)
         calling = {i for i, stack in stacks.items() if _depth(stack) > (i in own)}
         self.is_in_call = bool(calling)
+        main = threading.main_thread().ident
+        strangers = {i for i in stacks if not (i in own or i in calling or i in callers or i == main)}
         busy = any(
-            not _waits(stack) and (i not in own or own[i].startswith(_CALLBACKS) and _runs_program(stack))
+            i not in strangers
+            and not _waits(stack)
+            and (i not in own or own[i].startswith(_CALLBACKS) and _runs_program(stack))
             for i, stack in stacks.items()
         )
-        self.surely_waits = self.is_in_call and not busy and not _bounded
-        self.is_blocked = [_innermost(stack) for stack in stacks.values()] == [_BLOCKING]
+        self.callers_wait = self.is_in_call and not busy and not _bounded
+        self.surely_waits = self.callers_wait and not strangers
+        innermost = [_innermost(stack) for i, stack in stacks.items() if i not in strangers]
+        self.is_blocked = innermost == [_BLOCKING]
         others = {i: stack for i, stack in stacks.items() if i not in own}
         backward = {i for i, stack in others.items() if _BACKWARD in stack[0].file}
         sleeping = {i for i, stack in others.items() if stack[0].file == _THREADING and self.is_in_call}
         self.may_wait = not _bounded and all(
             i in backward and _is_idle(i) or i in sleeping or _waits(stack) for i, stack in others.items()
         )
-        main = threading.main_thread().ident
         shown = [i for i in sorted(calling, key=lambda i: i != main) if i not in own] or [main]
         self.text = _describe(stacks[shown[0]]) if shown[0] in stacks else ""

@@ -119,6 +119,7 @@ class PendingCall:
         """Make progress on all other calls. A test of one of MPI's own calls makes none on the library's,
         which another rank may wait for."""
         global polls
+        _counts.callers.add(threading.get_ident())
         polls += not threading.current_thread().name.startswith(_frames.OWN)
         for pending in list(_pending_calls):
             if pending is not self:

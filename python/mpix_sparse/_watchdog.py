@@ -10,7 +10,8 @@ not ended what they do, until one of them goes on. Rank 0 aborts all ranks if
   the next line holds, or the limit is UNCLEAR_LIMIT_SECONDS;
 - all ranks wait or have ended, and no call in flight has been started by all of its ranks (_counts.py).
   Ranks have waited for LIMIT_SECONDS if one has ended, for DEADLOCK_SECONDS if not. Two rounds of answers are
-  equal, so that all answers hold at one time. If one has ended, another that tests a call again and again,
+  equal, so that all answers hold at one time. A thread that has never called this package may make its first
+  call: if a rank has one, ranks have waited for UNCLEAR_LIMIT_SECONDS. If one has ended, another that tests a call again and again,
   is idle in a backward pass, or has threads that wait for another one, waits as well, after
   POLL_LIMIT_SECONDS.
 
@@ -71,6 +72,7 @@ class _Answer(NamedTuple):
     Attributes:
         waited: seconds in one call; 0 if it waits in none.
         is_sure: it starts no calls until a call in flight completes.
+        callers_wait: it is sure, apart from threads that have never called this package.
         may_wait: it is sure, or the program tests a call again and again, is idle in a backward pass, or has
             other threads that wait for a thread.
         uses_parts: it has communicators of some ranks only.
@@ -81,6 +83,7 @@ class _Answer(NamedTuple):
 
     waited: float
     is_sure: bool
+    callers_wait: bool
     may_wait: bool
     uses_parts: bool
     completed: int
@@ -106,7 +109,7 @@ class _WaitTimer:
 
     def update(self) -> None:
         """Sample all threads."""
-        self._activity, seen = _frames.Activity(), (_mpi.calls_completed, _counts.total())
+        self._activity, seen = _frames.Activity(_counts.callers), (_mpi.calls_completed, _counts.total())
         self._polled, self._polls = self._polls != _pending.polls, _pending.polls
         if self._seen != seen or not self._waits():
             self._seen, self._since = seen, time.monotonic()
@@ -129,6 +132,7 @@ class _WaitTimer:
         return _Answer(
             self.seconds(),
             activity.surely_waits,
+            activity.callers_wait,
             self._polled or activity.may_wait,
             _mpi.uses_parts,
             _mpi.calls_completed,
@@ -257,8 +261,12 @@ class _Watchdog:
     def _is_deadlock(self) -> bool:
         """True if no call in flight can complete, and two rounds of answers are equal."""
         answers, last, states = self._answers, self._last, self._states()
+        is_late = all(each.waited >= UNCLEAR_LIMIT_SECONDS for each in answers.values())
         return (
-            all(each.is_sure or self._ended and each.may_wait for each in answers.values())
+            all(
+                each.is_sure or is_late and each.callers_wait or self._ended and each.may_wait
+                for each in answers.values()
+            )
             and all(rank in last and each.is_equal(last[rank]) for rank, each in answers.items())
             and None not in states.values()
             and _counts.is_deadlock(states, set(answers))

@@ -114,6 +114,21 @@ class Calls(unittest.TestCase):
             mpix_sparse.iallreduce(numpy.ones(3 + RANK)).wait()
         self.assertEqual(self.in_flight(), 0)
 
+    def test_callers(self):
+        """Threads that have made a call."""
+        found = []
+        for call in mpix_sparse.barrier, mpix_sparse.iallreduce(numpy.ones(3)).done, mpix_sparse.rank:
+
+            def note(call=call):
+                _counts.callers.discard(threading.get_ident())
+                call()
+                found.append(threading.get_ident() in _counts.callers)
+
+            thread = threading.Thread(target=note)
+            thread.start()
+            thread.join()
+        self.assertEqual((found[0], found[2]), (True, False))
+
     def test_threads(self):
         """This thread makes calls, but is not in one."""
         mpix_sparse.barrier()
