@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import sys
 from typing import Any
@@ -11,6 +12,10 @@ import numpy
 
 from . import _coo, _halves, _hints, _mpi
 from ._error import Error
+from ._library import library
+
+_LABELS = 1 << 31
+_LABEL = "the label of the call"  # in the C library's sentence
 
 
 def is_sparse(array: Any) -> bool:
@@ -32,16 +37,29 @@ def _coordinates(elements: Any) -> tuple[Any, ...]:
 
 
 def allreduce(matrix: Any, op: str, comm: Any) -> Any:
-    """Reduce a matrix or an array over all ranks into a new one of the same format. Ranks compare the number
-    of elements, not the shape, which would need another message."""
+    """Reduce a matrix or an array over all ranks into a new one of the same format."""
     shape, count = matrix.shape, math.prod(matrix.shape)
     kind = numpy.int32 if count <= numpy.iinfo(numpy.int32).max else numpy.int64
     if matrix.format == "csr" and len(shape) == 2:
-        return _allreduce_rows(matrix, count, kind, op, comm)
+        return _allreduce_rows(matrix, kind, op, comm)
     flat, elements = _flatten(matrix, kind)
-    result = _coo.allreduce_coo(flat, elements.data, count, op, comm=comm)
+    result = _reduce(flat, elements.data, shape, op, comm)
     found = _unravel(result.indices, shape)
     return type(matrix)(type(elements)((result.values.copy(), found), shape=shape))
+
+
+def _reduce(indices: Any, values: Any, shape: tuple[int, ...], op: str, comm: Any) -> _coo.Result:
+    """Reduce the elements of a matrix. Ranks compare the number of elements and, by a label, that of rows,
+    which are all of the shape in two dimensions. The label is no message of its own."""
+    if len(shape) > 1:
+        label = ctypes.c_int(shape[0] % _LABELS)
+        _mpi.check(library.MPIX_Sparse_comm_set_label(_hints.communicator(comm), label))
+    try:
+        return _coo.allreduce_coo(indices, values, math.prod(shape), op, comm=comm)
+    except Error as error:
+        if _LABEL not in str(error):
+            raise
+        raise Error(str(error).replace(_LABEL, "the number of rows"), error.code) from None
 
 
 def _flatten(matrix: Any, kind: Any) -> tuple[Any, Any]:
@@ -75,13 +93,13 @@ def reduce_scatter(matrix: Any, op: str, comm: Any) -> Any:
     return type(matrix)(type(elements)((result.values.copy(), found), shape=part))
 
 
-def _allreduce_rows(matrix: Any, count: int, kind: Any, op: str, comm: Any) -> Any:
+def _allreduce_rows(matrix: Any, kind: Any, op: str, comm: Any) -> Any:
     """Reduce a CSR matrix without SciPy's conversions, which take most of the time of a small call."""
     height, width = matrix.shape
     flat = numpy.repeat(numpy.arange(height, dtype=kind), numpy.diff(matrix.indptr))
     flat *= kind(width)
     flat += matrix.indices.astype(kind, copy=False)
-    result = _coo.allreduce_coo(flat, matrix.data, count, op, comm=comm)
+    result = _reduce(flat, matrix.data, matrix.shape, op, comm)
     rows, columns = numpy.divmod(result.indices, kind(max(width, 1)))
     starts = numpy.searchsorted(rows, numpy.arange(height + 1, dtype=kind))
     index = matrix.indices.dtype if len(rows) <= numpy.iinfo(matrix.indices.dtype).max else numpy.int64

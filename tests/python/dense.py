@@ -129,6 +129,17 @@ class Dense(unittest.TestCase):
             wanted = numpy.array([[0, 2, 0, 0, 5], [8, 0, 0, 0, 0]]) * SIZE
             numpy.testing.assert_array_equal(mpix_sparse.allreduce(unsorted).toarray(), wanted)
 
+    def test_scipy_shapes(self):
+        """Matrices of as many elements, and other shapes."""
+        sparse, odd = need_here("scipy.sparse", "python3-scipy"), RANK == SIZE - 1
+        if SIZE == 1:
+            self.skipTest("one rank has no other")
+        for kind in sparse.csr_matrix, sparse.coo_matrix:
+            text = "the number of rows differs between ranks: 4 .*on rank .* and 6 .*on rank"
+            with self.assertRaisesRegex(mpix_sparse.Error, text):
+                mpix_sparse.allreduce(kind(numpy.ones((4, 6) if odd else (6, 4))))
+            self.assertEqual(mpix_sparse.allreduce(kind(numpy.ones((4, 6)))).sum(), 24 * SIZE)
+
     def test_scipy_bool(self):
         sparse = need_here("scipy.sparse", "python3-scipy")
         mine = sparse.csr_matrix(numpy.arange(12).reshape(3, 4) % 5 == RANK)

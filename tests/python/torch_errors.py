@@ -88,6 +88,30 @@ class Errors(unittest.TestCase):
             ):
                 call(number if ODD else torch.ones(1))
 
+    def test_shapes(self):
+        """Dense tensors of as many elements. torch.distributed compares their number only, as Gloo does."""
+        calls = (
+            hvd.allreduce,
+            hvd.allreduce_,
+            lambda tensor, **how: hvd.synchronize(hvd.allreduce_async(tensor, **how)),
+            lambda tensor, **how: hvd.synchronize(hvd.allreduce_async_(tensor, **how)),
+        )
+        text = r"allreduce\({}, {} of {}\)"
+        for shapes, sizes in (
+            (((3, 2), (2, 3)), (r"shape \(3, 2\)", r"shape \(2, 3\)")),
+            (((3, 2), (6,)), (r"shape \(3, 2\)", "6 elements")),
+        ):
+            for dtype in torch.float32, torch.bfloat16:
+                for op in hvd.Sum, hvd.Average:
+                    for call in calls:
+                        tensor = torch.ones(shapes[ODD], dtype=dtype)
+                        texts = [text.format(op.name, str(dtype)[6:], size) for size in sizes]
+                        self.differ(*texts, lambda: call(tensor, op=op))  # noqa: B023
+            tensor = torch.ones(shapes[ODD])
+            dist.all_reduce(tensor)
+            self.assertEqual(tensor.sum(), 6 * SIZE)
+        self.assertEqual(hvd.allreduce(torch.ones(2, 3)).shape, (2, 3))
+
     def test_index_outside(self):
         """An index of a tensor with two sparse dimensions that is outside one of them. Its flat index may be
         that of another element."""

@@ -19,7 +19,7 @@ from ._checked import CheckedCall
 from ._collective import collective
 from ._compression import Compression, Compressor
 from ._compressor import refuse_compression
-from ._labels import dense_label, describe_dense, describe_sparse, sparse_label
+from ._labels import dense_label, describe_dense, describe_sparse, shape_group, sparse_label
 from ._ops import is_eager, operator
 from ._process_set import ranks_of, set_of, set_of_number
 from ._tensors import (
@@ -178,7 +178,9 @@ def _reduce_dense(
     refuse_other(tensor)
     refuse_factors(tensor, scales)
     made = reduce_dense(tensor, output is tensor, op, ranks, scales)
-    return start_allreduce(tensor, output, op, ranks, scales).wait() if made is None else made
+    if made is not None:
+        return made
+    return start_allreduce(tensor, output, op, ranks, scales, shape_group(tensor, op)).wait()
 
 
 @collective
@@ -192,8 +194,10 @@ def allreduce_async_(
     process_set: Any = None,
 ) -> Work:
     """Start to reduce a tensor over all ranks in place. Collective; see allreduce()."""
-    scales = prescale_factor, postscale_factor
-    return start_allreduce(tensor, tensor, choose_op(average, op), ranks_of(process_set), scales)
+    ranks = ranks_of(process_set)
+    refuse_other(tensor)
+    chosen, scales = choose_op(average, op), (prescale_factor, postscale_factor)
+    return start_allreduce(tensor, tensor, chosen, ranks, scales, shape_group(tensor, chosen))
 
 
 @collective
@@ -212,7 +216,7 @@ def allreduce_async(
     chosen, scales = choose_op(average, op), (prescale_factor, postscale_factor)
     if tensor.is_sparse:
         return start_sparse(tensor, chosen, ranks, scales=scales)
-    return start_allreduce(tensor, None, chosen, ranks, scales)
+    return start_allreduce(tensor, None, chosen, ranks, scales, shape_group(tensor, chosen))
 
 
 @collective

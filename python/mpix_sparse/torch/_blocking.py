@@ -17,7 +17,7 @@ from .. import _arrays, _mpi, _pending, _types
 from .._library import library
 from . import _deferred
 from ._checked import CheckedCall
-from ._labels import dense_label, describe_dense, describe_sparse, sparse_label
+from ._labels import dense_label, describe_dense, describe_sparse, shape_label, sparse_label
 from ._tensors import OPS, Average, Op, copy_result, detached, find_outside, is_plain, name_of, ravel, scale_
 from ._world import World
 
@@ -65,13 +65,16 @@ def _block_dense(
     if scales[0] != 1:
         scale_(buffer, scales[0])
     ranks.last, count = comm, buffer.numel()
+    if buffer.dim() > 1:
+        label = shape_label(op, buffer.shape)
     if label is not None and ranks.checks:
         _mpi.check(library.MPIX_Sparse_comm_set_label(comm, label))
     where = _mpi.IN_PLACE, ctypes.c_void_p(buffer.data_ptr()), ctypes.c_longlong(count)
     number = CheckedCall.count(ranks)
     code = library.MPIX_Sparse_allreduce(*where, datatype, operation, comm)
     if code != 0:
-        CheckedCall(ranks, (describe_dense, op.name, name, count), buffer, number=number).end(code).wait()
+        text = describe_dense, op.name, name, count, buffer.shape
+        CheckedCall(ranks, text, buffer, number=number).end(code).wait()
     divisor = op.divisor(ranks.size)
     if divisor != 1 or scales[1] != 1:
         scale_(buffer, scales[1], divisor)
