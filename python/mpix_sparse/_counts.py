@@ -393,12 +393,17 @@ def needs_ended(states: dict[int, Any], waiting: set[int], ended: set[int]) -> b
         states: of all ranks, by rank; see state(). None if there are too many calls.
         waiting, ended: the ranks that wait, and those that start no calls any more.
     """
-    fewest: dict[str, int] = {}
-    for name, _, started, _, _ in (entry for rank in ended for entry in states[rank] or []):
-        fewest[name] = min(started, fewest.get(name, started))
+
+    known = [{entry[0]: entry[2] for entry in states[rank]} for rank in ended if states[rank] is not None]
+
+    def is_lost(name: str, size: int, number: int) -> bool:
+        # A rank without an entry has made no call, or takes no part.
+        absent = 0 if size == len(states) else number
+        return any(number > made.get(name, absent) for made in known)
+
     for rank in waiting:
         calls = [entry for entry in states[rank] or [] if entry[3]]
-        if calls and all(number > fewest.get(name, number) for name, _, _, number, _ in calls):
+        if calls and all(is_lost(name, size, number) for name, size, _, number, _ in calls):
             return True
     return False
 

@@ -123,8 +123,8 @@ def allreduce(array: Any, op: str = "sum", *, comm: Any = None, out: Any = None,
     Args:
         array: of any shape, the same size and type on all ranks: NumPy, or anything with the buffer protocol,
             __cuda_array_interface__ or DLPack; or a matrix or array of scipy.sparse, of the same shape on all
-            ranks. Only the number of elements is compared, and of matrices the number of rows: arrays of 4 x 6
-            and 6 x 4 would be added along their rows.
+            ranks. Only the number of elements is compared, and of matrices that of rows: arrays of 4 x 6 and
+            6 x 4 would be added along their rows.
             An array in host memory that is not contiguous is copied, and so is its result. On a device the
             array must be contiguous, and be ready on the default stream, or on the stream of
             set_info(stream=...); the stream in __cuda_array_interface__ is not waited for.

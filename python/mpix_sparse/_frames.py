@@ -28,11 +28,13 @@ _CALLBACKS = f"{OWN} callbacks"  # of those that run functions of the program
 _WRAPPER = "_collective.py"  # its function is the outermost one of many calls
 _DECORATORS = tuple(f"{os.sep}{name}.py" for name in ("contextlib", "functools", "c10d_logger"))
 _LIBRARIES = tuple({_escaped(sysconfig.get_path(name) + os.sep) for name in ("stdlib", "purelib", "platlib")})
+_END = "_end.py", "_end"
 
 # Functions that wait for a call, and those that they call again and again, by file and name.
 _BLOCKING = "_counts.py", "blocking_call"
 _WAITS = {
     *(_BLOCKING, ("_world.py", "_create"), ("_backend.py", "_compare_offers")),
+    ("_pending.py", "wait_for_all"),
     *((f"_{module}.py", "wait") for module in ("pending", "deferred", "probe")),
     *(("_callbacks.py", name) for name in ("wait_for_future", "_wait_for_call")),
 }
@@ -189,6 +191,8 @@ def _describe(stack: _Stack) -> str:
     length = next((i for i, frame in enumerate(stack) if not _is_library(frame)), len(stack))
     called = [frame for frame in stack[:length] if not _is_passed(frame)]
     function = (called or stack)[-1 if called else 0]
+    if (os.path.basename(function.file), function.function) == _END:
+        return "its end, which waits for calls in flight"
     where = f" at {os.path.basename(stack[length].file)}:{stack[length].line}" if length < len(stack) else ""
     text = f"{_module_of(function.file)}.{function.function}()".lstrip(".") + where
     return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)

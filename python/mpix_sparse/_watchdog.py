@@ -11,9 +11,9 @@ not ended what they do, until one of them goes on. Rank 0 aborts all ranks if
 - all ranks wait or have ended, and no call in flight has been started by all of its ranks (_counts.py).
   Ranks have waited for LIMIT_SECONDS if one has ended, for DEADLOCK_SECONDS if not. Two rounds of answers are
   equal, so that all answers hold at one time. A thread that has never called this package may make its first
-  call: if a rank has one, ranks have waited for UNCLEAR_LIMIT_SECONDS. If one has ended, another that tests a call again and again,
-  is idle in a backward pass, or has threads that wait for another one, waits as well, after
-  POLL_LIMIT_SECONDS.
+  call: if a rank has one, ranks have waited for UNCLEAR_LIMIT_SECONDS. If one has ended, another that tests a
+  call again and again, is idle in a backward pass, or has threads that wait for another one, waits as well,
+  after POLL_LIMIT_SECONDS.
 
 A rank that computes, such as one that still writes a file, does not wait, so the job goes on.
 
@@ -40,7 +40,7 @@ from ._library import address, library
 LIMIT_SECONDS = 2.0
 DEADLOCK_SECONDS = 3.0  # if no rank has ended
 UNCLEAR_LIMIT_SECONDS = 30.0  # if other threads or communicators may complete what the ranks wait for
-POLL_LIMIT_SECONDS = 4.0  # if programs test calls, rather than wait for them
+POLL_LIMIT_SECONDS = 3.0  # if programs test calls, rather than wait for them
 IDLE_SECONDS = 0.25
 ACTIVE_SECONDS = 0.05  # between two looks for messages after a rank has ended, or waits for long
 ROUND_SECONDS = 0.25  # from one question of rank 0 to the next

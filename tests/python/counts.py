@@ -59,6 +59,18 @@ class Deadlocks(unittest.TestCase):
         self.assertFalse(self.find([plan], [plan]))
         self.assertFalse(self.find([call], [["a", 2, 6, 6, "plan"]], waiting={0}))
 
+    def test_ended(self):
+        """A rank that has ended and made fewer calls, or none, is needed; not if it takes no part."""
+        call = ["a", 3, 2, 2, "call"]
+        for ended, expected in ([["a", 3, 1, 0, ""]], True), ([NONE], True), ([["a", 3, 2, 0, ""]], False):
+            states = dict(enumerate([[call], [["a", 3, 2, 0, ""]], ended]))
+            self.assertEqual(_counts.needs_ended(states, {0, 1}, {2}), expected)
+            states[1] = None
+            self.assertEqual(_counts.needs_ended(states, {0, 1}, {2}), expected)
+        states = {0: [["a", 2, 2, 2, "call"]], 1: [["a", 2, 1, 0, ""]], 2: [NONE]}
+        self.assertFalse(_counts.needs_ended(states, {0, 1}, {2}))
+        self.assertFalse(_counts.needs_ended({**states, 2: None}, {0, 1}, {2}))
+
     def test_no_call(self):
         """What a rank without a call in flight waits for is not known."""
         self.assertFalse(self.find([NONE], [["a", 2, 1, 1, "call"]]))
