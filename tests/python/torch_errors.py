@@ -112,6 +112,19 @@ class Errors(unittest.TestCase):
             self.assertEqual(tensor.sum(), 6 * SIZE)
         self.assertEqual(hvd.allreduce(torch.ones(2, 3)).shape, (2, 3))
 
+    def test_gradient_of_sparse(self):
+        """The gradient of a sparse tensor is the allreduce of the gradient, as that of a dense one."""
+        for shape in (6,), (3, 2):
+            weight = torch.ones(shape, requires_grad=True)
+            reduced = hvd.allreduce(weight.to_sparse(), op=hvd.Sum, prescale_factor=2.0)
+            self.assertTrue(reduced.is_sparse and reduced.requires_grad)
+            (reduced.to_dense() * (RANK + 1)).sum().backward()
+            self.assertTrue(torch.equal(weight.grad, torch.full(shape, float(SIZE * (SIZE + 1)))))
+            with self.assertRaisesRegex(RuntimeError, "op Max is not defined"):
+                hvd.allreduce(weight.to_sparse(), op=hvd.Max).to_dense().sum().backward()
+            with torch.no_grad():
+                self.assertFalse(hvd.allreduce(weight.to_sparse()).requires_grad)
+
     def test_index_outside(self):
         """An index of a tensor with two sparse dimensions that is outside one of them. Its flat index may be
         that of another element."""

@@ -20,7 +20,7 @@ from ._collective import collective
 from ._compression import Compression, Compressor
 from ._compressor import refuse_compression
 from ._labels import dense_label, describe_dense, describe_sparse, shape_group, sparse_label
-from ._ops import is_eager, operator
+from ._ops import is_eager, operator, sparse_function
 from ._process_set import ranks_of, set_of, set_of_number
 from ._tensors import (
     OPS,
@@ -238,6 +238,7 @@ def _reduce(
 
 
 _allreduce = operator(_reduce)
+_allreduce_sparse = sparse_function(_reduce_new)
 
 
 @collective
@@ -254,8 +255,9 @@ def allreduce(
     """Reduce a tensor over all ranks. Collective: all ranks make the same calls in the same order; blocks.
 
     The cost depends on the number of non-zero elements. All ranks get the same bits. The call is
-    differentiable for Average and Sum. Ranks compare sizes, types, ops and layouts in every call, unless
-    MPIX_SPARSE_FORWARD or mpix_sparse.set_info(forward=...), before init(), says otherwise.
+    differentiable for Average and Sum, of sparse tensors too. Ranks compare shapes, types, ops and layouts in
+    every call, unless MPIX_SPARSE_FORWARD or mpix_sparse.set_info(forward=...), before init(), says
+    otherwise.
 
     Args:
         tensor: of the same shape and type on all ranks; dense or sparse COO.
@@ -286,7 +288,10 @@ def allreduce(
         compressed = compression.compress(tensor)
     scales = prescale_factor, postscale_factor
     if tensor.is_sparse:
-        reduced = _reduce_sparse(compressed, chosen, ranks, scales)
+        if compressed.requires_grad and torch.is_grad_enabled():
+            reduced = _allreduce_sparse(compressed, chosen, scales, process_set)
+        else:
+            reduced = _reduce_sparse(compressed, chosen, ranks, scales)
         return reduced if compressed is tensor else reduced.to(tensor.dtype)
     if is_eager(compressed):  # the operator would take most of the time of a small call
         reduced = _reduce_dense(compressed, None, chosen, ranks, scales)

@@ -78,6 +78,27 @@ def operator(reduce: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]
     return made
 
 
+def sparse_function(reduce: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """The differentiable function of sparse tensors, which operators do not take.
+
+    Args:
+        reduce: takes a tensor, an Op and other arguments; returns a new tensor.
+    """
+
+    class Allreduce(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, tensor: torch.Tensor, *arguments: Any) -> torch.Tensor:
+            ctx.arguments = arguments
+            return reduce(tensor, *arguments)
+
+        @staticmethod
+        def backward(ctx: Any, gradient: torch.Tensor) -> Any:
+            refuse_gradient(ctx.arguments[0].name)
+            return reduce(gradient, *ctx.arguments), *[None] * len(ctx.arguments)
+
+    return Allreduce.apply
+
+
 def _custom_op(reduce: Any, save_arguments: Any, backward: Any) -> Any:
     """PyTorch 2.4 and newer."""
     made = torch.library.custom_op("mpix_sparse::allreduce", reduce, mutates_args=(), schema=SCHEMA)
