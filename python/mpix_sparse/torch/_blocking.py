@@ -2,7 +2,7 @@
 """Allreduces of tensors in host memory by the blocking functions of the C library. They make no object for a
 call in flight, and so take a part of the time. They match nonblocking ones of other ranks, but make no
 progress on other calls of this rank. The functions return None if they cannot make a call, or if an argument
-is wrong; no call has started then."""
+is wrong; no call has started then. Nonblocking calls on sparse tensors share the arguments and results."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _block_dense(
     return tensor if in_place else buffer
 
 
-class _SparseKind(NamedTuple):
+class SparseKind(NamedTuple):
     """What is equal in all calls on sparse tensors with a shape, a type and an op.
 
     Attributes:
@@ -100,7 +100,8 @@ class _SparseKind(NamedTuple):
 
 
 @functools.lru_cache(maxsize=_KINDS)
-def _sparse_kind(dtype: torch.dtype, op: str, shape: torch.Size, sparse_dim: int) -> _SparseKind | None:
+def sparse_kind(dtype: torch.dtype, op: str, shape: torch.Size, sparse_dim: int) -> SparseKind | None:
+    """What calls with these arguments have in common; None if they cannot be made at once."""
     name, chosen = name_of(dtype), OPS[op]
     extents, row = shape[:sparse_dim], shape[sparse_dim:]
     if not sparse_dim or 0 in row or _dense_kind(dtype, op) is None:
@@ -112,13 +113,13 @@ def _sparse_kind(dtype: torch.dtype, op: str, shape: torch.Size, sparse_dim: int
         return None
     text, label = (describe_sparse, op, name, shape, sparse_dim), sparse_label(chosen, shape, sparse_dim)
     size = _types.item_size("int64") + math.prod(row) * _types.item_size(name)
-    return _SparseKind((_types.datatype("int64"), count, *types), text, label, extents, row, size)
+    return SparseKind((_types.datatype("int64"), count, *types), text, label, extents, row, size)
 
 
-_mpi.add_finalize_hook(_sparse_kind.cache_clear)  # MPI forgets the datatypes of rows
+_mpi.add_finalize_hook(sparse_kind.cache_clear)  # MPI forgets the datatypes of rows
 
 
-class _Result:
+class SpareResult:
     """A result of the C library, and the places of its contents. Objects of ctypes take time to make."""
 
     __slots__ = "_handle", "pointer", "_nnz", "_indices", "_values", "_places"
@@ -138,8 +139,16 @@ class _Result:
         """Free the memory. The object can be used again."""
         library.MPIX_Sparse_result_free(self.pointer)
 
+    def give_back(self, size: int) -> None:
+        """Keep the memory for the next call if this is little, else free it; size is the number of bytes."""
+        _spare.append(self) if 0 < size <= _SPARE_BYTES else self.free()
 
-_spare: list[_Result] = []  # small results, whose memory the next calls take
+    def __del__(self) -> None:
+        if self._handle and not _mpi.is_finalized():
+            self.free()
+
+
+_spare: list[SpareResult] = []  # small results, whose memory the next calls take
 
 
 def _free_spare() -> None:
@@ -150,11 +159,33 @@ def _free_spare() -> None:
 _mpi.add_finalize_hook(_free_spare)
 
 
-def _take_result() -> _Result:
+def take_result() -> SpareResult:
+    """A result for a call to fill, which may have memory of an earlier one."""
     try:
         return _spare.pop()
     except IndexError:
-        return _Result()
+        return SpareResult()
+
+
+def sparse_arguments(
+    tensor: torch.Tensor, sparse_dim: int, factor: float, kind: SparseKind
+) -> tuple[tuple[Any, Any, Any], Any] | None:
+    """The arguments indices, values and nnz of the C library, of values that are multiplied by a factor, and
+    what owns their memory. None if they need a copy, or an index is outside the tensor."""
+    indices, values = tensor._indices(), tensor._values()
+    if not is_plain(values) or sparse_dim == 1 and not indices.is_contiguous():
+        return None
+    if factor != 1:
+        values = scale_(values.clone(), factor)
+    if sparse_dim == 1:
+        where = indices.data_ptr()
+    elif find_outside(indices, kind.extents):
+        return None
+    else:
+        indices = ravel(indices, kind.extents)
+        where = _arrays.address_of(indices)
+    pointers = ctypes.c_void_p(where), ctypes.c_void_p(values.data_ptr()), ctypes.c_longlong(tensor._nnz())
+    return pointers, (indices, values)
 
 
 def reduce_sparse(
@@ -162,7 +193,7 @@ def reduce_sparse(
 ) -> torch.Tensor | None:
     """Reduce a sparse COO tensor into a new one. Collective; blocks."""
     sparse_dim = tensor.sparse_dim()
-    kind = _sparse_kind(tensor.dtype, op.name, tensor.shape, sparse_dim)
+    kind = sparse_kind(tensor.dtype, op.name, tensor.shape, sparse_dim)
     if kind is None:
         return None
     with ranks.lock:
@@ -175,33 +206,24 @@ def _block_sparse(
     op: Op,
     ranks: World,
     scales: tuple[float, float],
-    kind: _SparseKind,
+    kind: SparseKind,
 ) -> torch.Tensor | None:
     tensor = detached(tensor)
-    indices, values = tensor._indices(), tensor._values()
-    if not is_plain(values) or sparse_dim == 1 and not indices.is_contiguous():
+    prepared = sparse_arguments(tensor, sparse_dim, scales[0], kind)
+    if prepared is None:
         return None
-    if scales[0] != 1:
-        values = scale_(values.clone(), scales[0])
-    if sparse_dim == 1:
-        where = indices.data_ptr()
-    elif find_outside(indices, kind.extents):
-        return None
-    else:
-        indices = ravel(indices, kind.extents)
-        where = _arrays.address_of(indices)
+    pointers, keep = prepared
     ranks.last = comm = ranks.plain
     if kind.label is not None and ranks.checks:
         _mpi.check(library.MPIX_Sparse_comm_set_label(comm, kind.label))
-    result, size = _take_result(), 0
-    pointers = ctypes.c_void_p(where), ctypes.c_void_p(values.data_ptr()), ctypes.c_longlong(tensor._nnz())
+    result, size = take_result(), 0
     number = CheckedCall.count(ranks)
     try:
         code = library.MPIX_Sparse_allreduce_coo(*pointers, *kind.types, comm, result.pointer)
         if code != 0:
-            CheckedCall(ranks, kind.text, (indices, values), number=number).end(code).wait()
+            CheckedCall(ranks, kind.text, keep, number=number).end(code).wait()
         contents = result.contents()
         size = contents[0] * kind.bytes
         return copy_result(tensor, kind.extents, kind.row, contents, op.divisor(ranks.size), scales[1])
     finally:
-        _spare.append(result) if 0 < size <= _SPARE_BYTES else result.free()
+        result.give_back(size)
