@@ -24,14 +24,14 @@ def _root(root: Any) -> Any:
 
 def _view_new(new: Any, root: int, handle: Any) -> _arrays.Array:
     """View the new version, which must be writable on ranks other than the root."""
-    rank = ctypes.c_int()
-    _mpi.check(library.MPI_Comm_rank(handle, ctypes.byref(rank)))
-    return _arrays.view(new) if rank.value == root else _arrays.writable_array(new, name="new")
+    return _arrays.view(new) if _mpi.rank(handle) == root else _arrays.writable_array(new, name="new")
 
 
 def _delta_arguments(old: Any, new: Any, root: int, comm: Any) -> tuple[Any, ...]:
     """The checked arguments of the C function."""
     handle = _hints.communicator(comm)
+    if new is None and _mpi.rank(handle) == root:
+        raise ValueError(f"the root, rank {root}, has no new version: it calls bcast_delta(old, new)")
     before = _arrays.view(old) if new is not None else _arrays.writable_array(old, name="old")
     after = before if new is None else _view_new(new, root, handle)
     if after.type != before.type or after.size != before.size:

@@ -55,7 +55,7 @@ class Bcast(unittest.TestCase):
             mpix_sparse.bcast_delta(old, new)
         elif mpix_sparse.rank() == last:
             old[5] += 1
-            with self.assertRaisesRegex(mpix_sparse.Error, "old_version is not"):
+            with self.assertRaisesRegex(mpix_sparse.Error, "argument old is not"):
                 mpix_sparse.bcast_delta(old)
         else:
             mpix_sparse.bcast_delta(old)
@@ -63,6 +63,9 @@ class Bcast(unittest.TestCase):
     def test_refused(self):
         with self.assertRaises(TypeError):
             mpix_sparse.bcast_delta(numpy.zeros(3), numpy.zeros(4))
+        is_root = mpix_sparse.rank() == 0
+        with self.assertRaisesRegex(ValueError if is_root else mpix_sparse.Error, "rank 0, has no new"):
+            mpix_sparse.bcast_delta(numpy.zeros(3))
         with self.assertRaisesRegex(mpix_sparse.Error, "root is"):
             mpix_sparse.bcast_delta(numpy.zeros(3), root=mpix_sparse.size())
 

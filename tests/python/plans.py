@@ -25,7 +25,7 @@ class Plans(unittest.TestCase):
                     out, sum(whole(COUNT, 0.01, "float64", rank, step) for rank in range(SIZE))
                 )
             self.assertEqual(mpix_sparse.report().scheme, "balanced")
-        with self.assertRaisesRegex(mpix_sparse.Error, "plan is null"):
+        with self.assertRaisesRegex(mpix_sparse.Error, "start of a plan: the plan has been freed"):
             plan.start()
 
     def test_dropped_handle(self):

@@ -12,6 +12,7 @@ need("torch.distributed.distributed_c10d", "python3-torch")
 
 import mpix_sparse  # noqa: E402
 import mpix_sparse.torch as hvd  # noqa: E402
+from mpix_sparse.torch import _checked  # noqa: E402
 from mpix_sparse.torch._tensors import sparse_of  # noqa: E402
 
 dist = torch.distributed
@@ -161,6 +162,11 @@ class Errors(unittest.TestCase):
         channels = 2 if ODD else 3
         call = lambda: hvd.SyncBatchNorm(channels)(torch.ones(4, channels))  # noqa: E731
         self.differ("SyncBatchNorm of 3 channels", "SyncBatchNorm of 2 channels", call)
+
+    def test_steps(self):
+        """Starts of plans have the name of the function that starts them."""
+        found = _checked._of_torch("MPIX_Sparse_allreduce on rank 0 and MPIX_Sparse_plan_start_coo on rank 1")
+        self.assertRegex(found, "on rank 0 and a step of DistributedOptimizer or ddp_comm_hook on rank 1$")
 
     def test_objects(self):
         """The text names the function that the program has called, not only the one that it calls."""

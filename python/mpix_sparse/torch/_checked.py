@@ -6,6 +6,7 @@ exception names both calls. Only a call that fails pays for this."""
 from __future__ import annotations
 
 import ctypes
+import re
 import sys
 import time
 from typing import Any, Callable
@@ -23,6 +24,7 @@ _PROBLEM = "!"  # first character of a text that describes an error in a rank's 
 _BYTE = _mpi.constant("BYTE")
 
 
+_START = re.compile(r"\bMPIX_Sparse_plan_start(_coo)?\b(?!:)")
 _CALLER = "\n"  # first character of the caller behind a text
 _MODULES = "torch.distributed.", "mpix_sparse.torch."
 _CALLERS = "_object", "_object_list", "_optimizer_state"  # ends of names
@@ -38,6 +40,11 @@ def _caller() -> str:
             found = f"{_CALLER}{name}()"
         frame = frame.f_back  # type: ignore[assignment]
     return found
+
+
+def _of_torch(sentence: str) -> str:
+    """A sentence of the C library, in which a start of a plan is one of an optimizer or of a hook."""
+    return _START.sub("a step of DistributedOptimizer or ddp_comm_hook", sentence)
 
 
 def _spoken(text: str) -> str:
@@ -136,7 +143,7 @@ class CheckedCall(PendingCall):
         if not self._is_failing:
             if not _mpi.is_mismatch(code):
                 return super()._fail(code)
-            self._begin_exchange(Error(_mpi.error_string(code), code))
+            self._begin_exchange(Error(_of_torch(_mpi.error_string(code)), code))
         return self._end_exchange()
 
     def _begin_exchange(self, error: Error) -> None:
