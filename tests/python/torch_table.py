@@ -24,14 +24,15 @@ RANKS = range(SIZE)
 NEXT, LAST = (RANK + 1) % SIZE, (RANK - 1) % SIZE
 README = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python", "README.md")
 OLD = torch.__version__.startswith("1.")
+FUNCTIONAL = None if OLD else __import__("torch.distributed._functional_collectives", fromlist=["_"])
 LOCAL = ("get_", "set_", "supports_", "is_", "destroy_", "record_")  # functions that do not communicate
 
 
-def table():
-    """Rows of the table: name, results for dense and for sparse tensors."""
+def table(first="function"):
+    """Rows of the table whose first column has this title: name, results for dense and for sparse tensors."""
     with open(README, encoding="utf-8") as file:
         text = file.read()
-    part = text[text.index("| function | dense |") :].split("\n\n")[0]
+    part = text[text.index(f"| {first} | dense |") :].split("\n\n")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines()[2:]]
     return [(name, *cells) for names, *cells in rows for name in re.findall(r"`(\w+)`", names)]
 
@@ -307,6 +308,66 @@ CALLS = {
 }
 
 
+def functional(name, *arguments, expected=total, listed=False):
+    """A function of torch.distributed._functional_collectives, on one tensor or on a list of two."""
+
+    def run(sparse):
+        given = value(RANK, sparse)
+        made = getattr(FUNCTIONAL, name)([given, given] if listed else given, *arguments, dist.group.WORLD)
+        return [(each + 0, expected()) for each in (made if listed else [made])]
+
+    return run
+
+
+def of_all():
+    return torch.cat([value(rank) for rank in RANKS])
+
+
+def permute(sparse):
+    """PyTorch's function takes tensors of one dimension."""
+    given = value(RANK, sparse) if sparse else value(RANK).flatten()
+    targets = [(rank + 1) % SIZE for rank in RANKS]
+    made = FUNCTIONAL.permute_tensor(given, targets, dist.group.WORLD)
+    return [(made + 0, value(LAST).flatten())]
+
+
+def of_mine():
+    return total(MINE)
+
+
+FUNCTIONAL_CALLS = {
+    "all_reduce": functional("all_reduce", "sum"),
+    "all_reduce_coalesced": functional("all_reduce_coalesced", "sum", listed=True),
+    "broadcast": functional("broadcast", 0, expected=lambda: value(0)),
+    "permute_tensor": permute,
+    **{
+        name: functional(name, None, None, expected=lambda: torch.cat(received()))
+        for name in ("all_to_all_single", "all_to_all_single_autograd")
+    },
+    **{
+        f"all_gather_{name}": functional(f"all_gather_{name}", 0, expected=of_all)
+        for name in ("tensor", "tensor_autograd", "single", "single_autograd")
+    },
+    **{
+        f"all_gather_{name}_coalesced": functional(
+            f"all_gather_{name}_coalesced", expected=of_all, listed=True
+        )
+        for name in ("into_tensor", "single")
+    },
+    **{
+        f"reduce_scatter_{name}": functional(f"reduce_scatter_{name}", "sum", 0, expected=of_mine)
+        for name in ("tensor", "tensor_autograd", "single", "single_autograd")
+    },
+    **{
+        f"reduce_scatter_{name}_coalesced": functional(
+            f"reduce_scatter_{name}_coalesced", "sum", [0, 0], expected=of_mine, listed=True
+        )
+        for name in ("tensor", "single")
+    },
+}
+OTHER_FUNCTIONS = "_inplace", "_backward", "_setup_context", "_ctx"  # ends of their names
+
+
 class Table(unittest.TestCase):
     def test_is_complete(self):
         """Functions of this PyTorch with a group or tensors are in the table, and each is there once."""
@@ -318,6 +379,21 @@ class Table(unittest.TestCase):
             if taken & {"group", "p2p_op_list", "tensor", "ranks"} and not name.startswith(("_", *LOCAL)):
                 self.assertIn(name, names)
 
+    @unittest.skipIf(FUNCTIONAL is None, "this PyTorch has no functional collectives")
+    def test_functional(self):
+        """The functional collectives of this PyTorch are in their table, and work."""
+        rows = table("functional collective")
+        self.assertEqual([name for name, *_ in rows], [*FUNCTIONAL_CALLS])
+        for name, function in inspect.getmembers(FUNCTIONAL, inspect.isfunction):
+            is_known = "group" in inspect.signature(function).parameters and name[0] != "_"
+            if is_known and not name.startswith("legacy") and not name.endswith(OTHER_FUNCTIONS):
+                self.assertIn(name, FUNCTIONAL_CALLS)
+        for name, *cells in rows:
+            for sparse, cell in zip((False, True), cells):
+                if hasattr(FUNCTIONAL, name):
+                    with self.subTest(function=name, sparse=sparse):
+                        self.run_cell(FUNCTIONAL_CALLS[name], sparse, cell)
+
     def test_rows(self):
         for name, *cells in table():
             if SIZE == 1 and name in ("send", "recv", "shrink_group"):  # which need two ranks
@@ -327,10 +403,9 @@ class Table(unittest.TestCase):
                 continue
             for sparse, cell in zip((False, True), cells):
                 with self.subTest(function=name, sparse=sparse):
-                    self.run_cell(name, sparse, cell)
+                    self.run_cell(CALLS[name], sparse, cell)
 
-    def run_cell(self, name, sparse, cell):
-        call = CALLS[name]
+    def run_cell(self, call, sparse, cell):
         sentences = re.findall("“(.*?)”", cell)
         if cell == "":
             return
