@@ -263,6 +263,27 @@ def of_dense_rows():
     yield f"{gains[2]} and {gains[3]} times for nmt, and {gains[4]} and {gains[5]} times for deepfm"
 
 
+def of_the_model_of_rows():
+    """What the selector expects of rows on up to 48 ranks, with columns chosen."""
+    files = [rows.scaling_name(n) for n in rows.SCALING if n < 64]
+    files += [case.name(16, *more) for case in rows.CASES for more in ((), ("computing",))]
+    files += [f"rows-text-{words}-{width}" for words in rows.WORDS for width in rows.WIDTHS]
+    found = {
+        (name, row["scheme"], row["columns"]): row["median_s"] / row["predicted_s"]
+        for name in files
+        for row in rows_of(name)
+        if row["scheme"] in ("balanced", "auto") and row["partition_requested"] == "auto"
+        if row["columns_requested"] == "auto" and row["ran"] == "balanced"
+    }
+    yield f"{len(found)} calls that ran `balanced` take {span(found.values())} times as long"
+    whole = rows_of(rows.UNSCALED)
+    times = {row["scheme"]: real(1e3 * row["median_s"], 1) for row in whole}
+    yield (
+        f"{times['balanced']} ms with `balanced`, {times['auto']} with `auto`, "
+        f"{times['recursive_doubling']} with recursive doubling"
+    )
+
+
 def of_narrow_rows():
     """Rows of 16 on more ranks."""
     narrow = [case for case in rows.CASES if rows.TABLES[case.model].row == 16]
@@ -391,6 +412,7 @@ PARTS = [
     of_imbalance,
     of_steps,
     of_dense_rows,
+    of_the_model_of_rows,
     of_narrow_rows,
     of_rows_computing,
     of_emulation,
