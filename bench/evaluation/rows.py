@@ -27,8 +27,21 @@ CHARGED = ["--costs", "bench/results/costs-rows.json", "-p", "0.01"]
 UNSCALED = "rows-lstm-uniform-unscaled"
 BOTH_OMNI = ["-P", "auto,range"]  # cyclic, its default, and contiguous blocks
 RANKS = [16, 64, 128]
-# At 64 and 128 ranks: as many peers, those that are nearest at 16, and within this multiple of `balanced`.
-NEAREST, NEAR = 3, 1.5
+# At 64 and 128 ranks: up to three peers, those that were nearest at 16 ranks, within 1.5 times of `balanced`.
+NEAR_PEERS = {
+    ("lstm", "skewed", "full"): "omni,recursive_doubling",
+    ("lstm", "skewed", "400"): "recursive_doubling,oktopk,omni",
+    ("lstm", "uniform", "full"): "split_allgather,recursive_doubling,sparse_ps",
+    ("lstm", "uniform", "400"): "split_allgather,recursive_doubling,sparse_ps",
+    ("nmt", "skewed", "full"): "omni,recursive_doubling",
+    ("nmt", "skewed", "400"): "recursive_doubling,omni,oktopk",
+    ("nmt", "uniform", "full"): "recursive_doubling,split_allgather,sparse_ps",
+    ("nmt", "uniform", "400"): "recursive_doubling,split_allgather,sparse_ps",
+    ("deepfm", "skewed", "full"): "recursive_doubling",
+    ("deepfm", "skewed", "400"): "oktopk,allgather,recursive_doubling",
+    ("deepfm", "uniform", "full"): "recursive_doubling,split_allgather,oktopk",
+    ("deepfm", "uniform", "400"): "sparse_ps,oktopk,allgather",
+}
 SCALING = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024]
 SCALED = "balanced,auto,recursive_doubling,split_allgather,allgather,omni"
 WORDS = [400, 1024, 4096, 8192]  # of a rank's batch of text
@@ -108,14 +121,6 @@ def found_in(name):
     return {variant_of(row): row for row in rows}
 
 
-def near_peers(case):
-    """`balanced`, `auto` and the peers that are near at 16 ranks, each with a partition map of its own."""
-    found = found_in(case.name(16))
-    others = {scheme: t for scheme, t in others_of(found).items() if scheme == found[scheme]["scheme"]}
-    near = [s for s in sorted(others, key=others.get) if others[s] <= NEAR * found["balanced"]["median_s"]]
-    return ",".join(["balanced", "auto"] + near[:NEAREST])
-
-
 def charged(case):
     """With computing: blocks and segments as long as the full table would have them."""
     scale = case.scale(16)
@@ -183,8 +188,9 @@ def measurements(text):
     yield unscaled()
     yield from scaling_measurements([n for n in SCALING if n < 64])
     for ranks in RANKS[1:]:
-        for case in filter(lambda case: rows_of(case.name(16)), CASES):
-            yield case.name(ranks), simulation(ranks, case.scale(ranks), case.tensor(), near_peers(case))
+        for case in CASES:
+            schemes = "balanced,auto," + NEAR_PEERS[case]
+            yield case.name(ranks), simulation(ranks, case.scale(ranks), case.tensor(), schemes)
     yield from scaling_measurements([n for n in SCALING if n > 64])
     yield from contiguous_omni()
     yield FORECAST, ["bench/row-forecast"]
