@@ -162,7 +162,7 @@ def text_measurements(text):
 
 
 def unscaled():
-    """The uniform table of the LSTM as it is."""
+    """The uniform table of the LSTM in its full size."""
     tensor = "-c 793470 -R 512 -d 0.0113 --overlap .48".split()
     return UNSCALED, simulation(16, 1, tensor, "balanced,recursive_doubling,auto", options=["-l", "10"])
 

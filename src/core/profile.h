@@ -46,7 +46,7 @@ void sar_index_sample_count(struct sar_index_sample *sample, const struct sar_ve
 struct sar_densification sar_index_sample_gamma(const struct sar_index_sample *sample,
                                                 const double *histogram, double nnz, int ranks);
 
-/** What a rank tells all others: whole words. */
+/** Numbers of a rank that the profile gathers, as a multiple of 8 bytes. */
 struct sar_profile_part {
     uint64_t nnz, skewness;         /**< elements, and scaled skewness */
     struct sar_quantiles quantiles; /**< of the elements; unknown if these are few */

@@ -266,8 +266,9 @@ struct sar_owner_estimate sar_owner_estimate(const struct sar_agreed *agreed,
  * part's share of a rank's elements; coding adds to the work. k is p - 1, and e is sar_agreed_exchange. For
  * groups of q ranks k is p / q - 1, rounded up, e is sar_agreed_inter_exchange, and the work is z + z s p +
  * (U + v) s p / q, with U elements of a node. Between nodes the smaller of the two times, of moving and of
- * working, is hidden but for one segment's share; the reduction only in flight. Messages of a relayed pull
- * have the mean size. In its additional step a rank relays f of them:
+ * working, is hidden but for one segment's share, and less where parts of a segment are unequal; the
+ * reduction only in flight. Messages of a relayed pull have the mean size. In its additional step a rank
+ * relays f of them:
  *
  *     e(k, x) + e(2 k, x + y) + (t-2) e(3 k, x + y + f y / k) + e(2 k, y + f y / k) + e(k, f y / k)
  *

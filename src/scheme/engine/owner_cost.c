@@ -403,6 +403,7 @@ static void set_push(const struct sar_agreed *a, const struct sar_owner_cost_ter
         mean == nnz ? e->push.bytes : sar_agreed_cost_with(a, false, &terms->push_policy, layout, mean).bytes;
 }
 
+/* Sets the messages of the pull: the largest, and the mean. */
 static void set_pull(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms,
                      const struct sar_owner_cost_terms *max, const struct sar_wire_layout *layout,
                      struct sar_owner_estimate *e)

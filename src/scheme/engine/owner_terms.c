@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the price of an owner-based scheme depends on: the partition map, and the slices of rows. */
+/* Terms of the price of an owner-based scheme: the partition map, and the slices of rows. */
 
 #include <math.h>
 
