@@ -12,9 +12,10 @@
  *
  * p ranks, z elements of the rank with most, Z of the result, f the largest part over the mean one by
  * chance (sar_agreed_max_load) in the calls after the one that computed the bounds. Bounds follow the
- * inputs and not the result: of the elements pushed to the sparsest part a share r remains after the
- * reduction, so that s is r z / Z, but at most skewness / p, as without bounds. Let y be the share of
- * indices there that a quarter of the ranks leave out. Then
+ * inputs and not the result: s is the share of the fullest part in the union, by quantiles. Where these are
+ * unknown, a share r of the elements pushed to the sparsest part remains after the reduction, so that s is
+ * r z / Z, but at most skewness / p, as without bounds. Let y be the share of indices there that a quarter
+ * of the ranks leave out. Then
  *
  *     y (1 + y) = (gamma^p - gamma^(p/2)) / (gamma^(p/2) - gamma^(p/4))     r^2 = (1 - y^4) / (-4 ln y)
  *
@@ -24,6 +25,7 @@
 #include <math.h>
 
 #include "scheme/engine/owner.h"
+#include "scheme/engine/spread.h"
 #include "scheme/scheme.h"
 
 /* The sum of all ranks' bounds must fit 64 bits. */
@@ -50,11 +52,21 @@ static double remainder_of(const struct sar_agreed *a)
     return left > 0 ? sqrt((1 - pow(left, 4)) / (-4 * log(left))) : 0;
 }
 
+/* Returns the share of the result that the largest part has, but for the variation by chance. */
+static double max_union_share(const struct sar_agreed *a)
+{
+    double ranks = a->machine.ranks;
+    if (sar_spread_is_known(a)) {
+        struct sar_spread rank = sar_spread_make(a, 1), all = sar_spread_make(a, ranks);
+        return sar_spread_max_share_of_even(&rank, &all, a->machine.ranks);
+    }
+    double left = remainder_of(a) / fmax(sar_densification_at(&a->data.densification, ranks), 1);
+    return fmin(left, a->data.skewness / ranks);
+}
+
 static double seconds(const struct sar_agreed *a)
 {
-    double ranks = a->machine.ranks,
-           left = remainder_of(a) / fmax(sar_densification_at(&a->data.densification, ranks), 1);
-    double share = fmin(left, a->data.skewness / ranks);
+    double ranks = a->machine.ranks, share = max_union_share(a);
     struct sar_owner_cost_terms terms = sar_owner_cost_terms(a, sar_range_parts_map(a));
     terms.push_share = sar_agreed_max_push_load(a, ranks) / ranks;
     terms.pull_share = fmax(share, sar_agreed_max_load(a, ranks, ranks, 1) / ranks);

@@ -17,13 +17,14 @@
  *            + (z + z s p + 2 Z) gamma
  *
  * p ranks, L = ceil(log2 p), z elements of the rank with most, Z of the result, F_i of the result in the
- * largest n_i = min(2^i, p - 2^i) consecutive ranges, m the bytes of a message of this many elements, s =
+ * fullest n_i = min(2^i, p - 2^i) consecutive ranges, m the bytes of a message of this many elements, s =
  * skewness / p the largest range's share of a rank's elements, e the time of sar_agreed_exchange. For
  * split_dense m(F_i) is M n_i / p, with M bytes of the dense vector. */
 
 #include <math.h>
 
 #include "scheme/engine/owner.h"
+#include "scheme/engine/spread.h"
 #include "scheme/scheme.h"
 #include "vector/reduce.h"
 #include "vector/spvec.h"
@@ -41,10 +42,16 @@ static int next_count(int parts, int ranks)
     return parts < ranks - parts ? parts : ranks - parts;
 }
 
-/* Elements of the largest sequence of `parts` parts; the largest part has `share` of all sums. */
-static double max_parts_nnz(double sums, double share, double parts, double ranks)
+/* Returns the share of all sums in the largest sequence of `parts` parts. Where it is not known how they
+ * spread, the parts beside the largest are equal. */
+static double max_parts_share(const struct sar_agreed *a, int parts)
 {
-    return sums * (share + (parts - 1) * (1 - share) / fmax(ranks - 1, 1));
+    double ranks = a->machine.ranks, share = sar_range_parts_max_union_share(a, ranks);
+    double equal = share + (parts - 1) * (1 - share) / fmax(ranks - 1, 1);
+    if (parts == 1 || !sar_spread_is_known(a))
+        return equal;
+    struct sar_spread spread = sar_spread_make(a, ranks);
+    return sar_spread_max_share(&spread, a->machine.ranks, parts);
 }
 
 /* pull_wire: preferred format of the pull, or NULL. */
@@ -52,7 +59,6 @@ static double seconds_with(const struct sar_agreed *a, const struct sar_wire *pu
 {
     const struct sar_machine *m = &a->machine;
     double ranks = m->ranks, share = sar_range_parts_max_share(a), sums = sar_agreed_union_nnz(a, ranks);
-    double sums_share = sar_range_parts_max_union_share(a, ranks);
     uint64_t part = sar_range_parts_map(a).slots_max;
     struct sar_wire_layout layout = sar_agreed_layout(a, part, sar_index_size(part));
     struct sar_cost push = sar_agreed_cost(a, false, &layout, a->data.nnz_max * share);
@@ -61,9 +67,9 @@ static double seconds_with(const struct sar_agreed *a, const struct sar_wire *pu
     struct sar_wire_policy policy = { .preferred = pull_wire };
     layout.index_size = a->desc.index_size;
     for (int parts = 1; parts < m->ranks; parts += next_count(parts, m->ranks)) {
-        double moved = next_count(parts, m->ranks);
+        int moved = next_count(parts, m->ranks);
         layout.slots = part * (uint64_t)moved;
-        double nnz = fmin(max_parts_nnz(sums, sums_share, moved, ranks), (double)layout.slots);
+        double nnz = fmin(sums * max_parts_share(a, moved), (double)layout.slots);
         struct sar_cost pull = sar_agreed_cost_with(a, true, &policy, &layout, nnz);
         time += m->alpha + pull.bytes * m->beta;
         work += pull.work;

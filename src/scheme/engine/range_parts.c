@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "scheme/engine/spread.h"
 #include "vector/spvec.h"
 
 struct sar_partition_map sar_range_parts_map(const struct sar_agreed *a)
@@ -18,14 +19,24 @@ double sar_range_parts_max_share(const struct sar_agreed *a)
     return fmin(fmax(a->data.skewness, sar_agreed_max_push_load(a, a->machine.ranks)) / a->machine.ranks, 1);
 }
 
-/* At least the elements of a single rank. The exponent is 1 if no two ranks have an index in common; it was
- * chosen to fit the shares of tensors that are as skewed as those of the paper's models. */
+/* Where quantiles are unknown: an exponent of 1 if no two ranks have an index in common. It was chosen to fit
+ * the shares of tensors that are as skewed as those of the paper's models. */
+static double guessed_imbalance(const struct sar_agreed *a, double ratio, double k)
+{
+    return fmax(pow(a->data.skewness, sqrt(ratio / k)), sar_agreed_max_load(a, a->machine.ranks, k, 1));
+}
+
+/* At least the elements of a single rank. The variation by chance is beside that of the spread. */
 double sar_range_parts_max_union_share(const struct sar_agreed *a, double k)
 {
-    double ratio = fmax(sar_densification_at(&a->data.densification, k), 1);
-    double imbalance =
-        fmax(pow(a->data.skewness, sqrt(ratio / k)), sar_agreed_max_load(a, a->machine.ranks, k, 1));
-    return fmin(fmax(imbalance / a->machine.ranks, sar_range_parts_max_share(a) / ratio), 1);
+    double ratio = fmax(sar_densification_at(&a->data.densification, k), 1), ranks = a->machine.ranks;
+    if (sar_spread_is_known(a)) {
+        struct sar_spread spread = sar_spread_make(a, k);
+        double even = 1 / ranks, chance = sar_agreed_max_load(a, ranks, k, 1) * even;
+        return fmin(fmax(sar_spread_max_share(&spread, a->machine.ranks, 1), chance), 1);
+    }
+    double share = guessed_imbalance(a, ratio, k) / ranks;
+    return fmin(fmax(share, sar_range_parts_max_share(a) / ratio), 1);
 }
 
 double sar_range_parts_even_share(const struct sar_partition_map *map)

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bounds of segments. No function of the math library is called but fabs, fmax and sqrt, which are exact: the
- * last bits of others may differ between machines. */
+/* Bounds of segments. No function of the math library is called, since its last bits may differ between
+ * machines. */
 
 #include "scheme/engine/segments.h"
-
-#include <math.h>
-
-/* Share of the length by which a quantile may differ from an even vector's: at least this, and three standard
- * deviations of a few elements. */
-static const double EVEN = 1. / 64;
 
 struct sar_segments sar_segments_equal(uint64_t slots, uint64_t equal, uint64_t unit)
 {
@@ -16,19 +10,10 @@ struct sar_segments sar_segments_equal(uint64_t slots, uint64_t equal, uint64_t 
     return (struct sar_segments){ .slots = slots, .equal = equal, .unit = unit, .n = (uint32_t)n };
 }
 
-static bool is_even(const struct sar_quantiles *q, double elements)
-{
-    double slack = fmax(EVEN, 3 * 0.5 / sqrt(fmax(elements, 1)));
-    for (int k = 1; k < SAR_QUANTILE_BINS; k++)
-        if (fabs(q->index[k - 1] / 65536. - (double)k / SAR_QUANTILE_BINS) > slack)
-            return false;
-    return true;
-}
-
 void sar_segments_weigh(const struct sar_agreed *a, struct sar_segments *s)
 {
     double elements = a->data.nnz_mean, all = sar_agreed_union_nnz(a, a->machine.ranks);
-    if (s->n <= 1 || !sar_spread_is_known(a) || is_even(&a->data.quantiles, a->data.nnz_max))
+    if (s->n <= 1 || !sar_spread_is_known(a) || sar_spread_is_even(a))
         return;
     s->weighted = true;
     s->spread = sar_spread_make(a, a->machine.ranks);

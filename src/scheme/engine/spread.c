@@ -2,7 +2,8 @@
 /* The elements of a rank are known by quantiles: each bin has equally many. Where a rank has a share d of the
  * elements, the union of all ranks has u(d) = c d / (1 + c d): few ranks have the same elements where there
  * are few, and there are no more than all. c makes the sum that of the agreed union. No function of the math
- * library is called, since its last bits may differ between machines. */
+ * library is called but fabs, fmax and sqrt, which are exact: the last bits of others may differ between
+ * machines. */
 
 #include "scheme/engine/spread.h"
 
@@ -10,6 +11,10 @@
 #include <string.h>
 
 enum { STEPS = 40 /* of the search for c */ };
+
+/* Share of the length by which a quantile may differ from an even vector's: at least this, and three standard
+ * deviations of a few elements. */
+static const double EVEN = 1. / 64;
 
 static bool is_known(const struct sar_quantiles *q)
 {
@@ -19,6 +24,15 @@ static bool is_known(const struct sar_quantiles *q)
 bool sar_spread_is_known(const struct sar_agreed *a)
 {
     return is_known(&a->data.quantiles) && a->data.nnz_mean > 0;
+}
+
+bool sar_spread_is_even(const struct sar_agreed *a)
+{
+    double slack = fmax(EVEN, 3 * 0.5 / sqrt(fmax(a->data.nnz_max, 1)));
+    for (int k = 1; k < SAR_QUANTILE_BINS; k++)
+        if (fabs(a->data.quantiles.index[k - 1] / 65536. - (double)k / SAR_QUANTILE_BINS) > slack)
+            return false;
+    return true;
 }
 
 static double union_share(double c, double share)
@@ -50,6 +64,12 @@ static double find_c(const struct sar_spread *s, double elements, double all)
     return high;
 }
 
+static void set_even_positions(struct sar_spread *s)
+{
+    for (int k = 1; k <= SAR_QUANTILE_BINS; k++)
+        s->position[k] = (double)k / SAR_QUANTILE_BINS;
+}
+
 /* Sets the positions of the quantiles. Each bin has a length, so that shares are finite. */
 static void set_positions(struct sar_spread *s, const struct sar_quantiles *q)
 {
@@ -73,7 +93,10 @@ struct sar_spread sar_spread_make(const struct sar_agreed *a, double k)
 {
     struct sar_spread s = { .weight = { 0 } };
     double count = (double)a->desc.count, elements = a->data.nnz_mean / count / SAR_QUANTILE_BINS;
-    set_positions(&s, &a->data.quantiles);
+    if (sar_spread_is_even(a))
+        set_even_positions(&s);
+    else
+        set_positions(&s, &a->data.quantiles);
     double c = find_c(&s, elements, sar_agreed_union_nnz(a, k) / count);
     for (int i = 0; i < SAR_QUANTILE_BINS; i++) {
         double length = s.position[i + 1] - s.position[i];
@@ -97,6 +120,43 @@ static double below(const struct sar_spread *s, double position)
 double sar_spread_share(const struct sar_spread *s, double begin, double end)
 {
     return below(s, end) - below(s, begin);
+}
+
+/* Elements are even within a bin, so that the fullest parts begin or end about where a bin does. */
+double sar_spread_max_share(const struct sar_spread *s, int n, int run)
+{
+    double most = 0;
+    for (int k = 0; k <= SAR_QUANTILE_BINS; k++) {
+        int at = (int)(s->position[k] * n);
+        int begins[] = { at, at + 1, at - run, at - run + 1 };
+        for (int i = 0; i < 4; i++) {
+            int begin = begins[i] > 0 ? begins[i] : 0, end = begin + run < n ? begin + run : n;
+            if (begin < end)
+                most = fmax(most, sar_spread_share(s, (double)begin / n, (double)end / n));
+        }
+    }
+    return most;
+}
+
+/* Returns the share of the length below which a share of the elements lies. */
+static double position_of(const struct sar_spread *s, double weight)
+{
+    int k = 0;
+    while (k < SAR_QUANTILE_BINS - 1 && s->weight[k + 1] <= weight)
+        k++;
+    double within = (weight - s->weight[k]) / (s->weight[k + 1] - s->weight[k]);
+    return s->position[k] + fmin(within, 1) * (s->position[k + 1] - s->position[k]);
+}
+
+double sar_spread_max_share_of_even(const struct sar_spread *rank, const struct sar_spread *all, int n)
+{
+    double most = 0, begin = 0;
+    for (int i = 1; i <= n; i++) {
+        double end = position_of(rank, (double)i / n);
+        most = fmax(most, sar_spread_share(all, begin, end));
+        begin = end;
+    }
+    return most;
 }
 
 /* Sets the mean of the ranks' quantiles, as shares of the length. Returns false if some are unknown. */

@@ -15,6 +15,9 @@ struct sar_spread {
 /** Returns true if the agreed quantiles are known, and some rank has elements. */
 bool sar_spread_is_known(const struct sar_agreed *agreed);
 
+/** Returns true if the quantiles are about those of elements that are spread evenly, which differ by chance. */
+bool sar_spread_is_even(const struct sar_agreed *agreed);
+
 /** Returns how the union of k ranks spreads, if that is known. Pure. */
 struct sar_spread sar_spread_make(const struct sar_agreed *agreed, double k);
 
@@ -25,6 +28,13 @@ struct sar_spread sar_spread_make(const struct sar_agreed *agreed, double k);
  * @param nnz, quantiles  of each rank */
 void sar_segment_imbalance(const uint64_t nnz[], const struct sar_quantiles quantiles[], int ranks,
                            double imbalance[SAR_IMBALANCE_POINTS]);
+
+/** Returns the largest share of the elements that `run` consecutive ones of n equally long parts have. Pure. */
+double sar_spread_max_share(const struct sar_spread *spread, int n, int run);
+
+/** Returns the largest share of a union that one of n parts has, where all parts have equally many elements
+ * of a rank. Pure. */
+double sar_spread_max_share_of_even(const struct sar_spread *rank, const struct sar_spread *all, int n);
 
 /** Returns the share of the elements between two shares of the length, begin <= end. Pure. */
 double sar_spread_share(const struct sar_spread *spread, double begin, double end);

@@ -85,6 +85,40 @@ static void test_shares(void **state)
     }
 }
 
+/* Of elements of which 3 of 4 lie in the first eighth, one of 8 parts has 3 of 4, and 4 in a row have those
+ * and 3 / 7 of the others. */
+static void test_max_share(void **state)
+{
+    struct sar_agreed a = agreed_of(8, 0.001, 0.75);
+    struct sar_spread one = sar_spread_make(&a, 1), all = sar_spread_make(&a, 8);
+    (void)state;
+    assert_true(fabs(sar_spread_max_share(&one, 8, 1) - 0.75) < 0.01);
+    assert_true(fabs(sar_spread_max_share(&one, 16, 1) - 0.375) < 0.01);
+    assert_true(fabs(sar_spread_max_share(&one, 8, 4) - (0.75 + 0.25 * 3 / 7)) < 0.01);
+    assert_true(fabs(sar_spread_max_share(&one, 8, 8) - 1) < 1e-9);
+    for (int n = 2; n <= 64; n *= 2) {
+        assert_true(sar_spread_max_share_of_even(&one, &one, n) < 1. / n + 1e-9);
+        assert_true(sar_spread_max_share_of_even(&one, &all, n) > 1. / n);
+        assert_true(sar_spread_max_share_of_even(&one, &all, n) < sar_spread_max_share(&one, n, 1));
+    }
+}
+
+/* Quantiles of few elements that differ from even ones by chance make no skew; those of many elements do. */
+static void test_even_by_chance(void **state)
+{
+    struct sar_agreed a = agreed_of(16, 0.0001, 1. / 8);
+    (void)state;
+    for (int i = 1; i < SAR_QUANTILE_BINS; i++)
+        a.data.quantiles.index[i - 1] = (uint16_t)(i * 4096 + (i % 2 ? 1 : -1) * 1100);
+    assert_true(sar_spread_is_even(&a));
+    struct sar_spread all = sar_spread_make(&a, 16);
+    assert_true(fabs(sar_spread_max_share(&all, 16, 1) - 1. / 16) < 1e-9);
+    a.data.nnz_mean = a.data.nnz_max = 1e6;
+    assert_false(sar_spread_is_even(&a));
+    struct sar_spread one = sar_spread_make(&a, 1);
+    assert_true(sar_spread_max_share(&one, 16, 1) > 1.2 / 16);
+}
+
 /* Simulated times of both schemes with contiguous parts: which is faster, and by how much, follows. */
 static void test_price_of_halving(void **state)
 {
@@ -165,6 +199,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_unknown),           cmocka_unit_test(test_segment_imbalance),
         cmocka_unit_test(test_unknown_imbalance), cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_max_share),         cmocka_unit_test(test_even_by_chance),
         cmocka_unit_test(test_price_of_halving),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
