@@ -226,6 +226,16 @@ double sar_agreed_exchange(const struct sar_agreed *agreed, double messages, dou
            exchange(intra_link(agreed), messages * intra / others, bytes * intra / others);
 }
 
+double sar_max_of_normal(double n)
+{
+    static const double means[] = { 0,     0.564, 1.029, 1.424, 1.766, 2.070, 2.344, 2.595,
+                                    2.827, 3.044, 3.248, 3.442, 3.626, 3.802, 3.971 }; /* of 2^i */
+    const int last = (int)(sizeof means / sizeof *means) - 2;
+    double at = n > 1 ? log2(n) : 0;
+    int i = at < last ? (int)at : last;
+    return means[i] + (at - i) * (means[i + 1] - means[i]);
+}
+
 /* The load of a part is a sum over independent stripes, each of which gives it one of its p blocks by
  * chance. The variance of the load is the sum, over stripes, of the variance of the loads of a stripe's
  * blocks: at most their mean square, and less for one group as stripes fill up. */
@@ -237,7 +247,8 @@ double sar_agreed_max_load(const struct sar_agreed *agreed, double parts, double
         return 1;
     double shared = groups > 1 ? 2 - sar_agreed_union_nnz(agreed, 2 * together) / union_nnz : 0;
     double excess = 1 + (groups - 1) * shared - union_nnz / count;
-    return fmin(1 + sqrt(2 * log(parts) * parts * fmax(excess, 0) / total), count / union_nnz);
+    double deviation = sqrt(parts * fmax(excess, 0) / total);
+    return fmin(1 + sar_max_of_normal(parts) * deviation, count / union_nnz);
 }
 
 double sar_agreed_max_push_load(const struct sar_agreed *agreed, double parts)

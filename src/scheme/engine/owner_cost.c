@@ -268,8 +268,8 @@ static double relayed_seconds(const struct sar_agreed *a, const struct sar_owner
            (e->segments.n - 2) * step_seconds(a, terms, steps, 3);
 }
 
-/* Sets the numbers of a relayed pull. Parts are normally distributed; the largest of p is sqrt(2 ln p)
- * standard deviations above the mean, and the excess of parts above the mean is 0.4 deviations on average.
+/* Sets the numbers of a relayed pull. Parts are normally distributed; the largest of p is M(p) standard
+ * deviations (sar_max_of_normal) above the mean, and the excess of parts above the mean is 0.4 deviations on average.
  * Every second owner defers half a message more than that. Let m messages be deferred of a rank on
  * average; they are few and independent, so that of one of n ranks m + sqrt(2 m ln n) are, and it receives
  * as many in the step of relays. */
@@ -285,7 +285,7 @@ static void estimate_relays(const struct sar_agreed *a, const struct sar_owner_c
         e->relayable = values_bytes(layout, nnz);
     double parts = terms->columns.groups, payload = e->mean_pull - SAR_MSG_HEADER_BYTES;
     if (parts > 1 && payload > 0) {
-        double deviation = fmax(e->pull.bytes - e->mean_pull, 0) / payload / sqrt(2 * log(parts));
+        double deviation = fmax(e->pull.bytes - e->mean_pull, 0) / payload / sar_max_of_normal(parts);
         e->deferred =
             fmin(e->peers * MEAN_EXCESS * deviation, e->peers * (1 - SAR_RELAY_MIN_DIRECT)) + ROUNDING;
     }
