@@ -180,10 +180,10 @@ void perf_row_wait(struct perf_row *row, MPI_Request *request)
 /* Sets the number of threads that `auto` stands for, which is known after the first call. Collective. */
 static void find_auto_threads(struct perf_row *row)
 {
-    struct sar_comm_state *state;
+    MPIX_Sparse_report_t report;
 
-    if (sar_comm_state_find(row->comm, __func__, &state) == MPI_SUCCESS && state != NULL)
-        row->threads = state->comm.threads;
+    if (MPIX_Sparse_get_report(row->comm, &report) == MPI_SUCCESS)
+        row->threads = report.threads;
     MPI_Allreduce(MPI_IN_PLACE, &row->threads, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
 }
 

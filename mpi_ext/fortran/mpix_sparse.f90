@@ -47,7 +47,7 @@ module mpix_sparse
     character(kind=c_char) :: push_wire(MPIX_SPARSE_NAME_MAX)
     character(kind=c_char) :: pull_wire(MPIX_SPARSE_NAME_MAX)
     character(kind=c_char) :: partition(MPIX_SPARSE_NAME_MAX)
-    integer(c_int) :: grain, ranks, nodes, columns
+    integer(c_int) :: grain, ranks, nodes, columns, threads
     integer(MPI_COUNT_KIND) :: count, row
     integer(MPI_COUNT_KIND) :: nnz_in, nnz_in_max, nnz_in_sum, nnz_out
     integer(MPI_COUNT_KIND) :: bytes_sent, bytes_received, header_bytes_sent

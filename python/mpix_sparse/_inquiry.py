@@ -48,6 +48,7 @@ class CReport(ctypes.Structure):
         ("ranks", ctypes.c_int),
         ("nodes", ctypes.c_int),
         ("columns", ctypes.c_int),
+        ("threads", ctypes.c_int),
         ("count", ctypes.c_longlong),
         ("row", ctypes.c_longlong),
         ("nnz_in", ctypes.c_longlong),
@@ -111,6 +112,7 @@ class Report:
     ranks: int
     nodes: int
     columns: int
+    threads: int
     count: int
     row: int
     nnz_in: int

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/parallel.h"
 #include "wire/piece.h"
 
 static const char SCHEME[] = "trees", NONE[] = "none", MIXED[] = "mixed";
@@ -37,6 +38,14 @@ static const char *wire_name(const struct sar_bcast *b)
     return (used & (used - 1)) == 0 ? sar_wires[__builtin_ctz(used)]->name : MIXED;
 }
 
+static int threads_of(const struct sar_bcast *b)
+{
+    struct sar_parallel former = sar_comm_state_begin_work(b->comm_state);
+    int threads = sar_parallel_threads();
+    sar_parallel_end(former);
+    return threads;
+}
+
 static void report(const struct sar_bcast *b)
 {
     struct sar_comm_last *last = &b->comm_state->last;
@@ -45,6 +54,7 @@ static void report(const struct sar_bcast *b)
     const struct sar_vec_desc *desc = &b->args->sig.desc;
     MPIX_Sparse_report_t *r = &last->report;
     *r = (MPIX_Sparse_report_t){
+        .threads = threads_of(b),
         .ranks = b->comm_state->comm.ranks,
         .nodes = b->comm_state->comm.nodes.n,
         .count = (MPI_Count)b->slots,

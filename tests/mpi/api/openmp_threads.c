@@ -30,6 +30,17 @@ static void set_threads(MPI_Comm comm, const char *threads)
     MPI_Info_free(&info);
 }
 
+/* Without OpenMP a loop has one thread. */
+static void check_report(MPI_Comm comm, int threads)
+{
+    MPIX_Sparse_report_t report;
+#ifndef _OPENMP
+    threads = 1;
+#endif
+    check_success(MPIX_Sparse_get_report(comm, &report), "MPIX_Sparse_get_report");
+    check(report.threads == threads, "a report of %d threads, not %d", report.threads, threads);
+}
+
 static void call(int count, MPI_Comm comm)
 {
     memset(out, 0xff, (size_t)count * sizeof *out);
@@ -173,9 +184,11 @@ int main(int argc, char **argv)
     int wanted = splits && ranks > 1 ? before + THREADS - 1 : before;
     check(process_threads_settled(wanted) == wanted || ranks == 1, "%d threads, not %d, after a large call",
           process_threads(), wanted);
+    check_report(comm, THREADS);
     check_equal("by default");
     call_schemes(comm);
     call_in_region(comm);
+    check_report(comm, 1);
     check_equal("in a region");
     MPI_Comm_free(&comm);
     if (splits && ranks > 1)
