@@ -244,6 +244,10 @@ enum sar_status sar_agree_test(const struct sar_comm *comm, struct sar_agreement
     *done = sar_shm_barrier_test(comm, block);
     if (!*done)
         return SAR_OK;
+    if (!sar_shm_barrier_kinds_match(group)) {
+        sar_shm_group_reset_buffer(comm->shm_group);
+        return SAR_CORRUPT;
+    }
     agreement->global = *(const struct sar_agree_msg *)sar_shm_barrier_msg(group, 0);
     for (int r = 1; r < group->ranks; r++)
         sar_agree_msg_merge(sar_shm_barrier_msg(group, r), &agreement->global);
@@ -253,7 +257,8 @@ enum sar_status sar_agree_test(const struct sar_comm *comm, struct sar_agreement
 enum sar_status sar_agree_start(const struct sar_comm *comm, struct sar_agreement *agreement)
 {
     if (sar_comm_single_node_group(comm) != NULL) {
-        sar_shm_barrier_arrive(comm->shm_group, NAME, &agreement->local, sizeof agreement->local);
+        sar_shm_barrier_arrive(comm->shm_group, SAR_SHM_BARRIER_AGREE, NAME, &agreement->local,
+                               sizeof agreement->local);
         return SAR_OK;
     }
     sar_watchdog_begin(comm, &agreement->collective, NAME);

@@ -133,7 +133,8 @@ enum sar_status sar_agree_discard_early(const struct sar_comm *comm);
 /** Starts an agreement with the message agreement->local. Collective over comm. */
 enum sar_status sar_agree_start(const struct sar_comm *comm, struct sar_agreement *agreement);
 
-/** Tests an agreement, or waits for it if `block`. Sets *done; then agreement->global is valid. Local. */
+/** Tests an agreement, or waits for it if `block`. Sets *done; then agreement->global is valid. Returns
+ * SAR_CORRUPT if another rank is in a call that makes no agreement, where ranks share memory. Local. */
 enum sar_status sar_agree_test(const struct sar_comm *comm, struct sar_agreement *agreement, bool block,
                                bool *done);
 

@@ -43,10 +43,11 @@ static void log_no_shm(const struct sar_comm *comm)
 {
     static atomic_flag logged = ATOMIC_FLAG_INIT;
     enum sar_status error = sar_shm_group_error(comm->shm_group);
-    char error_text[SAR_ERROR_TEXT_SIZE];
+    char error_text[SAR_ERROR_TEXT_SIZE] = "a rank cannot allocate it";
     if (comm->rank != 0 || atomic_flag_test_and_set(&logged))
         return;
-    snprintf(error_text, sizeof error_text, sar_status_text(error != SAR_OK ? error : SAR_SHM_RETRY), "", "");
+    if (error != SAR_OK)
+        snprintf(error_text, sizeof error_text, sar_status_text(error), "", "");
     SAR_LOG(WARN, CORE, "%d calls send messages in place of sharing memory: %s", NO_SHM_CALLS, error_text);
 }
 

@@ -51,6 +51,7 @@ struct state {
     bool prefer_replicated;            /* by agreed numbers, before the first barrier */
     bool replicated;                   /* each rank reduces all elements; decided after the first barrier */
     bool skips_barrier;                /* value of skips_barrier_now at the second barrier */
+    bool maps_output;                  /* value of maps_output at the third barrier */
     bool shares_result;                /* the result goes to shared memory */
     struct sar_shm_result *result;     /* that memory */
     struct sar_reduction part;         /* this rank's part of a shared result, counted but not written */
@@ -326,7 +327,8 @@ static enum sar_status reduce_replicated(struct sar_task *task, const struct sar
 static bool skips_barrier_now(const struct sar_task *task)
 {
     const struct state *state = task->state;
-    return task->comm->ranks == 1 || (state->replicated && !sar_shm_coll_needs_mapping(task));
+    return task->comm->ranks == 1 ||
+           (state->replicated ? !sar_shm_coll_needs_mapping(task) : sar_shm_coll_calls_differ(task));
 }
 
 /* A rank that skips the barrier has mapped nothing, and cannot defer an error to it. */
@@ -420,7 +422,8 @@ static enum sar_status gather_parts(struct sar_task *task)
 static bool maps_output(const struct sar_task *task)
 {
     const struct state *state = task->state;
-    return !state->replicated && (!task->agreed->call.dense_face || sar_shm_coll_needs_mapping(task));
+    return task->comm->ranks > 1 && !state->replicated && !sar_shm_coll_calls_differ(task) &&
+           (!task->agreed->call.dense_face || sar_shm_coll_needs_mapping(task));
 }
 
 static enum sar_status place_parts(struct sar_task *task)
@@ -435,15 +438,18 @@ static enum sar_status place_parts(struct sar_task *task)
 
 static enum sar_status finish(struct sar_task *task)
 {
-    return maps_output(task) ? sar_shm_coll_check_peers(task) : SAR_OK;
+    const struct state *state = task->state;
+    return state->maps_output ? sar_shm_coll_check_peers(task) : SAR_OK;
 }
 
 /* Runs after a failure, too: no rank will map the result any more. */
-static void close_result(struct sar_task *task)
+static void end(struct sar_task *task)
 {
     const struct state *state = task->state;
     if (state->result != NULL)
         sar_shm_result_close_fd(state->result);
+    if (task->exchange.status != SAR_OK && task->comm->ranks > 1 && sar_shm_coll_calls_differ(task))
+        sar_shm_group_reset_buffer(task->comm->shm_group);
 }
 
 /* After a call with one barrier ranks may still read this input, so the next call uses the other buffer. */
@@ -469,7 +475,9 @@ static void barrier_reduced(struct sar_task *task)
 
 static void barrier_placed(struct sar_task *task)
 {
-    if (maps_output(task))
+    struct state *state = task->state;
+    state->maps_output = maps_output(task);
+    if (state->maps_output)
         post_msg(task);
 }
 
@@ -477,7 +485,7 @@ static const struct sar_stage stages[] = {
     { .compute = copy_in, .post = barrier_input },
     { .compute = reduce, .post = barrier_reduced },
     { .compute = place_parts, .post = barrier_placed },
-    { .compute = finish, .post = close_result },
+    { .compute = finish, .post = end },
     { .compute = NULL },
 };
 

@@ -52,13 +52,6 @@ enum {
 
 static const double BARRIER_SECONDS = 0.5; /* of the latency within the node */
 
-/* Message of a rank at the first barrier of its node. */
-struct node_msg {
-    int64_t status;               /* enum sar_status */
-    struct sar_shm_handle buffer; /* that holds the staged parts */
-    uint64_t minus_zero;          /* 1 if the input has a -0.0 */
-};
-
 /* A rank's elements in its shared buffer, in cells: one for each part of each segment. The values of a cell
  * of sliced rows are slice by slice. */
 struct staged_parts {
@@ -67,8 +60,9 @@ struct staged_parts {
 };
 
 struct state {
-    struct sar_owner owner; /* first; between nodes */
-    struct node_msg node_msg;
+    struct sar_owner owner;                /* first; between nodes */
+    struct sar_shm_coll_msg node_msg;      /* at the first barrier of the node */
+    bool calls_differ;                     /* ranks of the node make different calls, which end there */
     struct staged_parts *all_staged_parts; /* of each rank of this node */
     struct sar_spvec *node_vecs;           /* scratch for a reduction: one for each rank of this node */
     struct sar_shared_output share_output; /* receives this rank's share of the result */
@@ -313,8 +307,7 @@ static void barrier_input(struct sar_task *task)
     struct state *state = task->state;
     state->node_msg.status = (int64_t)task->exchange.status;
     if (node_size(task) > 1)
-        sar_shm_barrier_arrive(task->comm->shm_group, "first step of scheme two_level", &state->node_msg,
-                               sizeof state->node_msg);
+        sar_shm_coll_post(task, "first step of scheme two_level", &state->node_msg);
 }
 
 static enum sar_status map_staged_parts(struct sar_task *task)
@@ -323,8 +316,10 @@ static enum sar_status map_staged_parts(struct sar_task *task)
     struct sar_shm_group *group = task->comm->shm_group;
     size_t cells = all_cells(task);
     void *memory;
+    if (node_size(task) > 1 && sar_shm_coll_calls_differ(task))
+        return SAR_CORRUPT;
     for (int i = 0; i < node_size(task) && node_size(task) > 1; i++) {
-        const struct node_msg *node_msg = sar_shm_barrier_msg(group, i);
+        const struct sar_shm_coll_msg *node_msg = sar_shm_coll_msg_of(task, i);
         if (node_msg->status != SAR_OK)
             return SAR_PEER_FAILED;
         SAR_TRY(sar_shm_buffer_attach(&group->buffers[BUFFER_PARTS], i, &node_msg->buffer, &memory));
@@ -359,10 +354,15 @@ static enum sar_status combine(struct sar_task *task, uint32_t segment, int owne
 /* Uses the messages of the barrier alone, which are equal on all ranks of the node. */
 static void resolve_failure(struct sar_task *task)
 {
-    const struct state *state = task->state;
+    struct state *state = task->state;
     int64_t worst = state->node_msg.status;
-    for (int i = 0; i < node_size(task) && node_size(task) > 1; i++) {
-        const struct node_msg *node_msg = sar_shm_barrier_msg(task->comm->shm_group, i);
+    state->calls_differ = node_size(task) > 1 && sar_shm_coll_calls_differ(task);
+    if (state->calls_differ) {
+        sar_shm_group_reset_buffer(task->comm->shm_group);
+        worst = SAR_CORRUPT;
+    }
+    for (int i = 0; i < node_size(task) && node_size(task) > 1 && !state->calls_differ; i++) {
+        const struct sar_shm_coll_msg *node_msg = sar_shm_coll_msg_of(task, i);
         worst = node_msg->status > worst ? node_msg->status : worst;
     }
     if (worst != SAR_OK)
@@ -399,12 +399,11 @@ static void open(struct sar_task *task)
 /* A reduce_scatter is complete, but other ranks of the node may still read this rank's staged parts. */
 static void end_scatter(struct sar_task *task)
 {
-    const struct state *state = task->state;
+    struct state *state = task->state;
     if (state->owner.step == 1 && task->exchange.status != SAR_OK)
         sar_owner_collect_failures(task);
-    if (node_size(task) > 1)
-        sar_shm_barrier_arrive(task->comm->shm_group, "last step of scheme two_level", &state->node_msg,
-                               sizeof state->node_msg);
+    if (node_size(task) > 1 && !state->calls_differ)
+        sar_shm_coll_post(task, "last step of scheme two_level", &state->node_msg);
 }
 
 /* Allocates nothing, so that all ranks of a node pass the barriers of `shared`, whatever has failed. */
@@ -443,8 +442,9 @@ static enum sar_status compute_shared(struct sar_task *task)
 
 static void post_shared(struct sar_task *task)
 {
-    struct sar_task *inner = &((struct state *)task->state)->inner;
-    if (scatters(task->agreed))
+    struct state *state = task->state;
+    struct sar_task *inner = &state->inner;
+    if (scatters(task->agreed) || state->calls_differ)
         return;
     inner->exchange.status = task->exchange.status;
     if (inner->engine.stage->post != NULL)

@@ -2,7 +2,8 @@
 /* The barrier: each rank has a control region with two slots. To arrive, a rank writes its message to a slot,
  * and then the number of the barrier. A rank is behind the barrier once it has read that number in the slots
  * of all ranks. It may then arrive at the next barrier while others still read, hence two slots in turn: no
- * rank arrives at the barrier after the next before all ranks have arrived at the next.
+ * rank arrives at the barrier after the next before all ranks have arrived at the next. The number comes with
+ * the kind of the message.
  *
  *     time = one store and p-1 loads of other ranks' cache lines: some 100 ns for each rank */
 
@@ -15,10 +16,10 @@
 #include "base/arena.h"
 #include "comm/shm/numa.h"
 
-enum { SLOTS = 2 };
+enum { SLOTS = 2, KINDS = 2 };
 
 struct slot {
-    atomic_uint_least64_t seq;
+    atomic_uint_least64_t arrival; /* number of the barrier, times KINDS, plus the kind of the message */
     unsigned char msg[SAR_SHM_MSG_BYTES];
 };
 
@@ -42,23 +43,34 @@ static struct slot *slot_of(const struct sar_shm_group *group, int rank)
     return &control_of(group, rank)->slots[group->barrier_seq % SLOTS];
 }
 
-void sar_shm_barrier_arrive(struct sar_shm_group *group, const char *name, const void *msg, size_t bytes)
+/* Returns the value of slot.arrival at this rank's last barrier. */
+static uint64_t own_arrival(const struct sar_shm_group *group)
+{
+    return group->barrier_seq * KINDS + (uint64_t)group->barrier_kind;
+}
+
+void sar_shm_barrier_arrive(struct sar_shm_group *group, enum sar_shm_barrier_kind kind, const char *name,
+                            const void *msg, size_t bytes)
 {
     group->barrier_seq++;
+    group->barrier_kind = kind;
+    group->kinds_differ = false;
     group->barrier_name = name;
     group->timer = (struct sar_wait_timer){ 0 };
     group->n_arrived = 0;
     struct slot *slot = slot_of(group, group->rank);
     memcpy(slot->msg, msg, bytes);
-    atomic_store_explicit(&slot->seq, group->barrier_seq, memory_order_release);
+    atomic_store_explicit(&slot->arrival, own_arrival(group), memory_order_release);
 }
 
 static bool all_arrived(struct sar_shm_group *group)
 {
     for (; group->n_arrived < group->ranks; group->n_arrived++) {
         struct slot *slot = slot_of(group, group->n_arrived);
-        if (atomic_load_explicit(&slot->seq, memory_order_acquire) != group->barrier_seq)
+        uint64_t arrival = atomic_load_explicit(&slot->arrival, memory_order_acquire);
+        if (arrival / KINDS != group->barrier_seq)
             return false;
+        group->kinds_differ |= arrival != own_arrival(group);
     }
     return true;
 }
@@ -68,7 +80,7 @@ static bool is_late(const void *arg, int rank)
     const struct sar_comm *comm = arg;
     const struct sar_nodes *nodes = &comm->nodes;
     return nodes->node[rank] == nodes->node[comm->rank] &&
-           atomic_load(&slot_of(comm->shm_group, nodes->local_rank[rank])->seq) !=
+           atomic_load(&slot_of(comm->shm_group, nodes->local_rank[rank])->arrival) / KINDS !=
                comm->shm_group->barrier_seq;
 }
 
@@ -219,6 +231,11 @@ struct sar_shm_buffer *sar_shm_group_input_buffer(struct sar_shm_group *group)
 void sar_shm_group_flip_buffer(struct sar_shm_group *group)
 {
     group->buffer_index = 1 - group->buffer_index;
+}
+
+void sar_shm_group_reset_buffer(struct sar_shm_group *group)
+{
+    group->buffer_index = 0;
 }
 
 enum sar_status sar_shm_buffer_attach(struct sar_shm_buffer *buffer, int rank,

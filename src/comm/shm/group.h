@@ -28,6 +28,10 @@ enum {
  * progress each time it has spun so often, since another rank may wait for a message. */
 enum { SAR_CACHELINE_SPINS_TO_YIELD = 4000, SAR_CACHELINE_SPINS_TO_PROBE = 64 };
 
+/** The type of the messages at a barrier. Ranks whose calls differ may meet there with messages of different
+ * types. */
+enum sar_shm_barrier_kind { SAR_SHM_BARRIER_AGREE, SAR_SHM_BARRIER_SCHEME };
+
 /** A buffer of this rank, and the mappings of the same buffer of the other ranks. */
 struct sar_shm_buffer {
     struct sar_shm_region own;
@@ -49,7 +53,9 @@ struct sar_shm_group {
     bool announcing;           /**< other ranks still have to map a buffer of this rank */
     bool shm_failed;           /**< this rank had no shared memory in the last call; not all ranks know */
     enum sar_status shm_error; /**< why a rank has no shared memory, as last received, or SAR_OK */
-    const char *barrier_name;  /**< static text for warnings */
+    enum sar_shm_barrier_kind barrier_kind; /**< of this rank's message at that barrier */
+    bool kinds_differ;                      /**< another rank's message there is of another kind */
+    const char *barrier_name;               /**< static text for warnings */
     struct sar_wait_timer timer;
     int n_arrived;           /**< the ranks below this number have arrived at the barrier */
     bool numa_remote;        /**< ranks are on different sockets: results bypass the caches (nt_store.h) */
@@ -63,11 +69,19 @@ struct sar_shm_group {
  * barriers in the same order. What a rank has written before it arrives is visible to all ranks behind the
  * barrier.
  * @param name static text for warnings */
-void sar_shm_barrier_arrive(struct sar_shm_group *group, const char *name, const void *msg, size_t bytes);
+void sar_shm_barrier_arrive(struct sar_shm_group *group, enum sar_shm_barrier_kind kind, const char *name,
+                            const void *msg, size_t bytes);
 
 /** True if all ranks have arrived at this rank's last barrier, or there is no group. If `block`, waits for
  * them. */
 bool sar_shm_barrier_test(const struct sar_comm *comm, bool block);
+
+/** True if the messages of all ranks at the last barrier are of one kind. If not, none may be read but this
+ * rank's own. Equal on all ranks. */
+static inline bool sar_shm_barrier_kinds_match(const struct sar_shm_group *group)
+{
+    return !group->kinds_differ;
+}
 
 /** Returns a rank's message at the last barrier. Valid until this rank arrives at the next one. */
 const void *sar_shm_barrier_msg(const struct sar_shm_group *group, int rank);
@@ -121,6 +135,10 @@ struct sar_shm_buffer *sar_shm_group_input_buffer(struct sar_shm_group *group);
 
 /** Makes the other of two buffers the input buffer of the next call: ranks may still read the current one. */
 void sar_shm_group_flip_buffer(struct sar_shm_group *group);
+
+/** Makes the first buffer the input buffer of the next call. All ranks call this behind a barrier at which
+ * they find that their calls differ: some may have flipped the buffer, and no rank reads any. */
+void sar_shm_group_reset_buffer(struct sar_shm_group *group);
 
 /** Sets *memory to the region of another rank's buffer with that handle, and maps the region if needed.
  * Local. */

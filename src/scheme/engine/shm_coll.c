@@ -12,7 +12,7 @@ void sar_shm_coll_post(struct sar_task *task, const char *name, struct sar_shm_c
     if (task->exchange.status != SAR_OK)
         msg->status = (int64_t)task->exchange.status;
     msg->fingerprint = task->args.fingerprint;
-    sar_shm_barrier_arrive(task->comm->shm_group, name, msg, sizeof *msg);
+    sar_shm_barrier_arrive(task->comm->shm_group, SAR_SHM_BARRIER_SCHEME, name, msg, sizeof *msg);
 }
 
 const struct sar_shm_coll_msg *sar_shm_coll_msg_of(const struct sar_task *task, int rank)
@@ -29,8 +29,21 @@ enum sar_status sar_shm_coll_defer_error(const struct sar_task *task, struct sar
     return SAR_OK;
 }
 
+bool sar_shm_coll_calls_differ(const struct sar_task *task)
+{
+    const struct sar_shm_group *group = task->comm->shm_group;
+    if (!sar_shm_barrier_kinds_match(group))
+        return true;
+    for (int r = 0; r < group->ranks; r++)
+        if (sar_shm_coll_msg_of(task, r)->fingerprint != task->args.fingerprint)
+            return true;
+    return false;
+}
+
+/* Returns the failure of the call by the statuses of all ranks. */
 static enum sar_status resolve_failure(const struct sar_task *task)
 {
+    enum sar_status failure = SAR_OK;
     for (int r = 0; r < task->comm->ranks; r++) {
         enum sar_status peer_status = (enum sar_status)sar_shm_coll_msg_of(task, r)->status;
         if (peer_status == SAR_OK)
@@ -38,23 +51,16 @@ static enum sar_status resolve_failure(const struct sar_task *task)
         if (!sar_shm_region_is_unavailable(peer_status) || !task->args.can_retry)
             return SAR_PEER_FAILED;
         sar_shm_group_set_error(task->comm->shm_group, peer_status);
+        failure = SAR_SHM_RETRY;
     }
-    return SAR_SHM_RETRY;
+    return failure;
 }
 
 enum sar_status sar_shm_coll_check_peers(const struct sar_task *task)
 {
-    int64_t statuses = SAR_OK;
-    uint64_t differences = 0;
-    for (int r = 0; r < task->comm->ranks; r++) {
-        const struct sar_shm_coll_msg *msg = sar_shm_coll_msg_of(task, r);
-        statuses |= msg->status;
-        differences |= msg->fingerprint ^ task->args.fingerprint;
-    }
-    if (differences != 0)
+    if (sar_shm_coll_calls_differ(task))
         return SAR_CORRUPT;
-    if (statuses != SAR_OK)
-        return resolve_failure(task);
+    SAR_TRY(resolve_failure(task));
     if (task->comm->shm_group->announcing)
         sar_shm_group_close_announced(task->comm->shm_group);
     return SAR_OK;

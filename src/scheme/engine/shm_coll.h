@@ -8,7 +8,7 @@
 #include "comm/shm/group.h"
 #include "scheme/engine/task.h"
 
-/** Message of one rank at a barrier. */
+/** Message of one rank at a barrier. `two_level` uses status, fingerprint, buffer and minus_zero only. */
 struct sar_shm_coll_msg {
     int64_t status;               /**< enum sar_status of the rank */
     uint64_t fingerprint;         /**< of the call, as in messages */
@@ -26,7 +26,7 @@ struct sar_shm_coll_msg {
  * @param name  what the barrier is for, for the watchdog; a string constant */
 void sar_shm_coll_post(struct sar_task *task, const char *name, struct sar_shm_coll_msg *msg);
 
-/** Returns the message of a rank at the last barrier. */
+/** Returns the message of a rank of this node at the last barrier. */
 const struct sar_shm_coll_msg *sar_shm_coll_msg_of(const struct sar_task *task, int rank);
 
 /** If the status means that shared memory is unavailable, and all ranks may run another scheme: stores the
@@ -34,6 +34,11 @@ const struct sar_shm_coll_msg *sar_shm_coll_msg_of(const struct sar_task *task, 
  * the next barrier. */
 enum sar_status sar_shm_coll_defer_error(const struct sar_task *task, struct sar_shm_coll_msg *msg,
                                          enum sar_status status);
+
+/** Returns true if the messages of the last barrier are of different calls: a rank has started another plan,
+ * and made no consistency check. Equal on all ranks. All of them fail then, and none goes to a further
+ * barrier, so that the next calls of all ranks meet again. */
+bool sar_shm_coll_calls_differ(const struct sar_task *task);
 
 /** Returns SAR_OK if no message of the last barrier reports a failure, SAR_CORRUPT if one is of another call.
  * If shared memory is unavailable, with no other failure, and the task may retry, all ranks return

@@ -284,6 +284,19 @@ static void try_crossed_plans(MPI_Comm comm)
 
 enum { TO_SETTLE = 12 /* starts after which the choice of a named scheme is settled */ };
 
+struct unchecked {
+    MPIX_Sparse_plan plan;
+    int count;
+    float *in, *out;
+};
+
+static void free_unchecked(struct unchecked *p)
+{
+    check_success(MPIX_Sparse_plan_free(&p->plan), "MPIX_Sparse_plan_free");
+    free(p->in);
+    free(p->out);
+}
+
 /* Starts a plan of ones, and returns the error code of its request. */
 static int start(MPIX_Sparse_plan plan)
 {
@@ -325,6 +338,62 @@ static void try_crossed_settled_plans(MPI_Comm comm, const char *scheme, bool ch
     MPI_Info_free(&info);
 }
 
+/* Makes a plan that makes no consistency check once its choice is settled. */
+static void make_unchecked(const char *scheme, struct unchecked *p, int count, MPI_Comm comm)
+{
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "mpix_sparse_scheme", scheme);
+    MPI_Info_set(info, "mpix_sparse_check_starts", "off");
+    p->in = get_memory((size_t)count, sizeof *p->in);
+    p->out = get_memory((size_t)count, sizeof *p->out);
+    p->count = count;
+    for (int i = 0; i < count; i++)
+        p->in[i] = 1;
+    check_success(MPIX_Sparse_allreduce_init(p->in, p->out, count, MPI_FLOAT, MPI_SUM, comm, info, &p->plan),
+                  "MPIX_Sparse_allreduce_init");
+    MPI_Info_free(&info);
+}
+
+static void expect_sum(const struct unchecked *p)
+{
+    memset(p->out, 0, (size_t)p->count * sizeof *p->out);
+    check_success(start(p->plan), "MPI_Wait");
+    for (int i = 0; i < p->count; i++)
+        check(p->out[i] == (float)ranks, "expected %d, found %g", ranks, (double)p->out[i]);
+}
+
+/* The last rank starts a plan whose start makes a check, the others one that is settled and makes none. In
+ * shared memory the messages of both meet. Several communicators follow each other, since the messages hold
+ * the numbers of their memory. */
+static void try_settled_beside_new(const char *scheme, int count)
+{
+    enum { COMMS = 6 };
+    MPIX_Sparse_report_t report;
+    check_case("a settled plan of %s beside a new one, %d numbers", scheme, count);
+    nodes_set(1);
+    for (int i = 0; i < COMMS; i++) {
+        struct unchecked settled, other;
+        MPI_Comm comm = settings_comm(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
+        make_unchecked(scheme, &settled, count, comm);
+        make_unchecked(scheme, &other, 4, comm);
+        for (int j = 0; j < TO_SETTLE; j++)
+            expect_sum(&settled);
+        check_success(MPIX_Sparse_get_report(comm, &report), "MPIX_Sparse_get_report");
+        bool shares = strcmp(report.scheme, scheme) == 0;
+        for (int j = 0; j < 3 && shares; j++) {
+            check_error(start(rank == ranks - 1 ? other.plan : settled.plan), "truncated or inconsistent",
+                        -1);
+            expect_sum(&settled);
+            expect_sum(&other);
+        }
+        free_unchecked(&settled);
+        free_unchecked(&other);
+        MPI_Comm_free(&comm);
+    }
+    nodes_set(0);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const schemes[] = { EVERY_SPARSE_SCHEME, "dense", "auto" };
@@ -356,6 +425,9 @@ int main(int argc, char **argv)
             if (strcmp(schemes[i], "dense") != 0 && strcmp(schemes[i], "auto") != 0) /* which may be dense */
                 try_crossed_settled_plans(comm, schemes[i], false);
         }
+        try_settled_beside_new("shared", 40);
+        try_settled_beside_new("shared", 20000);
+        try_settled_beside_new("two_level", 20000);
     }
     MPI_Comm_free(&comm);
     return check_end("plans");

@@ -84,7 +84,7 @@ static void *run(void *rank)
     for (uint64_t barrier = 1; barrier <= BARRIERS; barrier++) {
         size_t nnz = fill(mine->window.rank, barrier);
         struct message message = { barrier * CONTENT + (uint64_t)mine->window.rank, nnz };
-        sar_shm_barrier_arrive(&mine->window, "test", &message, sizeof message);
+        sar_shm_barrier_arrive(&mine->window, SAR_SHM_BARRIER_SCHEME, "test", &message, sizeof message);
         mine->wrong += !sar_shm_barrier_test(&mine->net, true);
         cut_in_half(mine, barrier);
     }
