@@ -202,6 +202,7 @@ static const char *const faults[] = {
     [SAR_FAULT_OVERLAPPING] = "overlapping another array of the call",
     [SAR_FAULT_OTHER_DEVICE] = "memory of another device than the call's other arrays",
     [SAR_FAULT_NO_PLUGIN] = "device memory, and libmpix_sparse_cuda.so, which would reach it, cannot be used",
+    [SAR_FAULT_NO_REQUEST] = "without a request, which MPI could not make",
 };
 
 static const char *const outputs[] = {
@@ -229,6 +230,8 @@ static void describe_value(const struct sar_error *error, char *text, size_t cap
         snprintf(text, capacity, "stream 0x%llx", (unsigned long long)error->value);
     else if (error->status == SAR_BAD_OUTPUT)
         snprintf(text, capacity, "%s", outputs[error->value]);
+    else if (error->status == SAR_BAD_PLANS)
+        snprintf(text, capacity, "[%lld] is %s", (long long)(error->value >> 8), faults[error->value & 255]);
     else if (error->status >= SAR_BAD_SENDBUF && error->status <= SAR_BAD_PLAN &&
              error->status != SAR_COMMON_INDEX)
         snprintf(text, capacity, "%s", faults[error->value]);

@@ -48,8 +48,15 @@ enum sar_fault {
     SAR_FAULT_ON_DEVICE,    /**< on a device, but the call's first array is in host memory */
     SAR_FAULT_OTHER_DEVICE, /**< on another device than the call's first array */
     SAR_FAULT_OVERLAPPING,  /**< overlaps another array of the call */
-    SAR_FAULT_NO_PLUGIN     /**< on a device, but the CUDA plug-in is not available */
+    SAR_FAULT_NO_PLUGIN,    /**< on a device, but the CUDA plug-in is not available */
+    SAR_FAULT_NO_REQUEST    /**< a plan for which MPI makes no request */
 };
+
+/** Returns error.value of SAR_BAD_PLANS: the fault of plan i of a list. */
+static inline int64_t sar_error_plan_fault(int i, int64_t fault)
+{
+    return (int64_t)i << 8 | fault;
+}
 
 /** Output argument that is null: error.value of SAR_BAD_OUTPUT. */
 enum sar_null_output {

@@ -118,7 +118,7 @@ static int cancel(void *state, int complete)
 static const char *request_title(const struct sar_mpi_request *req, char *text, size_t capacity)
 {
     char others[48] = "";
-    if (req->plan_number == 0)
+    if (req->plan_number == 0 || req->args.result.error.status == SAR_BAD_PLANS)
         return req->function;
     if (req->fused_count != 0)
         snprintf(others, sizeof others, " and %zu fused with it", req->fused_count);
@@ -282,7 +282,7 @@ void sar_mpi_request_drop(struct sar_mpi_request *req)
 void sar_mpi_request_start(struct sar_mpi_request *req, struct sar_plan *plan,
                            void (*finished)(struct sar_active_call *active))
 {
-    req->active = (struct sar_active_call){ .plan = plan };
+    req->active = (struct sar_active_call){ .plan = plan, .group = req->group };
     atomic_store(&req->done, false);
     start_call(req->plan->comm_state, req, finished);
 }
@@ -296,6 +296,7 @@ int sar_mpi_request_restart(struct sar_mpi_request *req, MPIX_Sparse_result **re
         return sar_error_raise(req->plan->comm_state == NULL ? MPI_COMM_NULL : req->comm, req->function,
                                &error, NULL);
     req->plan_number = 0;
+    req->group = 0;
     *request = req->request;
     if (result != NULL)
         sar_result_guard_open(&req->guard, *result, &req->args);

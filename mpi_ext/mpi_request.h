@@ -17,6 +17,7 @@ struct sar_mpi_request {
     struct sar_plan *plan;         /**< the plan that owns the request, or NULL */
     const char *function;          /**< public function that started the call, for errors */
     int plan_number;     /**< 1 + index of the plan in MPIX_Sparse_plan_start_all, for errors; or 0 */
+    uint64_t group;      /**< active.group of the next start */
     size_t fused_count;  /**< other plans fused with this one */
     MPI_Request request; /**< generalized request */
     int code;            /**< MPI error code of the call, once it is done */

@@ -2,12 +2,16 @@
 /* Plans: the arguments are checked on all ranks once, and each start is a nonblocking call.
  *
  * MPIX_Sparse_plan_start_all makes the MPI requests of all plans before any call begins, so that all plans
- * start or none does. Small plans with the same type, op and settings are fused: the request of the first of
- * them, the leader, runs one call for all. That call completes the requests of all, the leader's last, since
- * until then no member may be freed. */
+ * start or none does. If none does, and starts are checked, the rank makes one call with the error on each
+ * communicator, so that no other rank waits for it.
+ *
+ * Small plans with the same type, op and settings are fused: the request of the first of them, the leader,
+ * runs one call for all. That call completes the requests of all, the leader's last, since until then no
+ * member may be freed. */
 
 #include "mpi_ext/persistent.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -155,6 +159,39 @@ int PMPIX_Sparse_plan_start_coo(MPIX_Sparse_plan plan, const void *indices, cons
 
 static const char start_all_name[] = "MPIX_Sparse_plan_start_all";
 
+/* Returns true if the starts of all plans of this communicator are checked. */
+static bool all_checked(int n, MPIX_Sparse_plan plans[], const struct sar_comm_state *comm_state)
+{
+    for (int i = 0; i < n; i++)
+        if (plans[i] != MPIX_SPARSE_PLAN_NULL && plans[i]->plan.comm_state == comm_state &&
+            !plans[i]->plan.policy.config.check_starts)
+            return false;
+    return true;
+}
+
+static bool is_first_of_comm(MPIX_Sparse_plan plans[], int i)
+{
+    const struct sar_comm_state *comm_state = plans[i]->plan.comm_state;
+    for (int j = 0; j < i; j++)
+        if (plans[j] != MPIX_SPARSE_PLAN_NULL && plans[j]->plan.comm_state == comm_state)
+            return false;
+    return true;
+}
+
+/* Makes the calls of the other ranks fail: one call with the error on each communicator of the plans. Blocks
+ * until the other ranks start theirs. Calls without a check cannot be told. */
+static void refuse_all(int n, MPIX_Sparse_plan plans[], const struct sar_error *error)
+{
+    for (int i = 0; i < n && !sar_lifecycle_is_forked(); i++) {
+        if (plans[i] == MPIX_SPARSE_PLAN_NULL || plans[i]->plan.comm_state == NULL ||
+            !is_first_of_comm(plans, i) || !all_checked(n, plans, plans[i]->plan.comm_state))
+            continue;
+        struct sar_call_args refused = plans[i]->args;
+        refused.result.error = *error;
+        sar_progress_run(plans[i]->plan.comm_state, &refused);
+    }
+}
+
 static int raise_plan(MPIX_Sparse_plan plan, int i, const struct sar_error *error)
 {
     char title[64];
@@ -165,34 +202,46 @@ static int raise_plan(MPIX_Sparse_plan plan, int i, const struct sar_error *erro
                            NULL);
 }
 
-static int acquire(MPIX_Sparse_plan plan, int i)
+static struct sar_error acquire(MPIX_Sparse_plan plan, int i, uint64_t group)
 {
-    struct sar_error error = { .status = SAR_BAD_PLAN };
+    struct sar_error error = { .status = SAR_BAD_PLAN, .value = SAR_FAULT_NULL };
     if (has_kind(plan, true))
         error = sar_mpi_request_acquire(&plan->req);
+    else if (plan != MPIX_SPARSE_PLAN_NULL)
+        error.value = SAR_FAULT_WRONG_KIND;
     if (error.status != SAR_OK)
-        return raise_plan(plan, i, &error);
+        return error;
     sar_user_buffers_set_stream(&plan->args, plan->args.device.memory.stream);
     sar_user_buffers_read(&plan->args);
     plan->req.args = plan->args;
     plan->args.result.error.status = SAR_OK;
     plan->req.function = start_all_name;
     plan->req.plan_number = i + 1;
+    plan->req.group = group;
     plan->req.fused_count = 0;
     plan->plan.next_fused = NULL;
     plan->fused = false;
-    return MPI_SUCCESS;
+    return error;
 }
 
 /* A plan that is named twice is in use the second time, which is an error. */
 static int acquire_all(int n, MPIX_Sparse_plan plans[])
 {
-    int acquired = 0, code = MPI_SUCCESS;
-    while (acquired < n && (code = acquire(plans[acquired], acquired)) == MPI_SUCCESS)
+    static atomic_uint_least64_t groups;
+    uint64_t group = atomic_fetch_add(&groups, 1) + 1;
+    struct sar_error error = { .status = SAR_OK };
+    int acquired = 0;
+    while (acquired < n && (error = acquire(plans[acquired], acquired, group)).status == SAR_OK)
         acquired++;
-    while (code != MPI_SUCCESS && acquired-- > 0)
-        sar_mpi_request_drop(&plans[acquired]->req);
-    return code;
+    if (error.status == SAR_OK)
+        return MPI_SUCCESS;
+    for (int i = 0; i < acquired; i++)
+        sar_mpi_request_drop(&plans[i]->req);
+    int64_t fault = error.status == SAR_BAD_PLAN ? error.value : SAR_FAULT_NO_REQUEST;
+    refuse_all(n, plans,
+               &(struct sar_error){ .status = SAR_BAD_PLANS,
+                                    .value = sar_error_plan_fault(acquired, fault) });
+    return raise_plan(plans[acquired], acquired, &error);
 }
 
 /* Link the plans that can be fused with the first one to it; returns their number. */
@@ -277,6 +326,8 @@ int PMPIX_Sparse_plan_start_all(int n, MPIX_Sparse_plan plans[], MPI_Request req
 {
     if (n < 0)
         return sar_error_code(start_all_name, SAR_BAD_N, n);
+    if (n > 0 && plans != NULL && requests == NULL)
+        refuse_all(n, plans, &(struct sar_error){ .status = SAR_BAD_OUTPUT, .value = SAR_NULL_REQUESTS });
     if (n > 0 && (plans == NULL || requests == NULL))
         return sar_error_code(start_all_name, SAR_BAD_OUTPUT,
                               plans == NULL ? SAR_NULL_PLANS : SAR_NULL_REQUESTS);

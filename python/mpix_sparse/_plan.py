@@ -255,6 +255,17 @@ class AllgatherCooPlan(CooPlan):
         return library.MPIX_Sparse_allgather_coo_init(indextype, count, datatype, *arguments)
 
 
+def _problem_of(plans: Sequence[Plan]) -> Exception | None:
+    """The exception for plans of which one cannot be started, as far as Python knows; None if there is
+    none. The C library finds the others, and tells the other ranks."""
+    for i, plan in enumerate(plans):
+        if not isinstance(plan, Plan):
+            return TypeError(f"plan_start_all() takes plans of dense arrays, Plan, not {type(plan).__name__}")
+        if not plan.handle:
+            return Error(f"plan_start_all: plans[{i}] has been freed")
+    return None
+
+
 def plan_start_all(plans: Sequence[Plan]) -> list[Handle]:
     """Start a call of each of several plans, such as those of a model's layers. Collective: all ranks pass
     the same plans in the same order. Small plans with one communicator, type and op are fused into one
@@ -264,12 +275,15 @@ def plan_start_all(plans: Sequence[Plan]) -> list[Handle]:
         A handle for each plan; fused calls complete together.
 
     Raises:
-        TypeError: an argument is not a Plan. Only on this rank.
-        Error: a plan cannot be started; no plan is started then.
+        TypeError: an argument is not a Plan.
+        Error: a plan cannot be started. An error of one rank is an exception on all: of this function there,
+            and of wait() on the others. No plan is started.
     """
-    for plan in plans:
-        if not isinstance(plan, Plan):
-            raise TypeError(f"plan_start_all() takes plans of dense arrays, Plan, not {type(plan).__name__}")
+    problem = _problem_of(plans)
+    if problem is not None:
+        for comm in {plan._comm.value: plan._comm for plan in plans if isinstance(plan, Plan)}.values():
+            _refusal.refuse_start(problem, comm)
+        raise problem
     pending_calls = [plan.pending() for plan in plans]
     handles = (ctypes.c_void_p * len(plans))(*(plan.handle.value for plan in plans))
     requests = (_mpi.Handle * len(plans))(*(pending.request.value for pending in pending_calls))

@@ -58,6 +58,7 @@
     X(BAD_RESULT, "argument result is %s%s")                                                        \
     X(BAD_REQUEST, "argument request is %s%s")                                                      \
     X(BAD_PLAN, "argument plan is %s%s")                                                            \
+    X(BAD_PLANS, "argument plans%s%s")                                                              \
     X(BAD_OUTPUT, "argument %s is null%s")                                                          \
     X(BAD_COMM, "argument comm is %s%s")                                                            \
     X(INTERCOMMUNICATOR, "argument comm is an intercommunicator%s%s")                               \

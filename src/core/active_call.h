@@ -77,7 +77,8 @@ struct sar_call_time {
 struct sar_active_call {
     struct sar_comm_state *comm_state;
     struct sar_call_args *args;
-    struct sar_plan *plan;           /**< or NULL; set by the caller before sar_active_call_enqueue */
+    struct sar_plan *plan; /**< or NULL; set by the caller before sar_active_call_enqueue */
+    uint64_t group; /**< number, on this rank, of the calls that start together; 0: none. Set as `plan` is. */
     const struct sar_policy *policy; /**< of the plan or the communicator */
     /** Called when the call is complete; the library does not touch the call afterwards. May be NULL. */
     void (*on_done)(struct sar_active_call *op);
@@ -105,7 +106,7 @@ static inline void sar_active_call_span_end(const struct sar_active_call *op, st
                                                    traffic->bytes_sent, traffic->bytes_received });
 }
 
-/** Appends a call to the queue of its communicator; op is zero except for op->plan and op->on_done. Local,
+/** Appends a call to the queue of its communicator; op is zero except for plan, group and on_done. Local,
  * but all ranks enqueue their calls in the same order. */
 void sar_active_call_enqueue(struct sar_comm_state *comm_state, struct sar_call_args *args,
                              struct sar_active_call *op);

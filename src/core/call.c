@@ -217,6 +217,20 @@ static void find_tensor(struct sar_active_call *op)
     }
 }
 
+/* A rank with an error in its list of plans makes one call, with the error. So the other calls of the list
+ * end with that error on all ranks, too. */
+static void refuse_group(const struct sar_active_call *op)
+{
+    const struct sar_error *error = &op->args->result.error;
+    if (op->group != 0 && error->status >= SAR_BAD_COUNT && error->status < SAR_MISMATCHED_CALL)
+        op->comm_state->refusal = (struct sar_comm_refusal){ op->group, *error };
+}
+
+static bool is_refused(const struct sar_active_call *op)
+{
+    return op->group != 0 && op->group == op->comm_state->refusal.group;
+}
+
 bool sar_active_call_end_agree(struct sar_active_call *op)
 {
     sar_active_call_span_end(op, &op->run.phase_span);
@@ -226,6 +240,7 @@ bool sar_active_call_end_agree(struct sar_active_call *op)
     }
     op->args->result.error = sar_error_resolve(&op->common.agreement.global, &op->args->sig);
     if (op->args->result.error.status != SAR_OK) {
+        refuse_group(op);
         op->run.phase = SAR_PHASE_DONE;
         return false;
     }
@@ -321,6 +336,11 @@ static void prefetch(const struct sar_comm_state *comm_state)
 
 static void begin(struct sar_active_call *op, bool block)
 {
+    if (is_refused(op)) {
+        op->args->result.error = op->comm_state->refusal.error;
+        op->run.phase = SAR_PHASE_DONE;
+        return;
+    }
     sar_comm_state_reset_memory(op->comm_state);
     op->comm_state->epoch++;
     op->time.start = PMPI_Wtime();

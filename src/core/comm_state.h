@@ -13,12 +13,12 @@
 #include "mpix_sparse.h"
 #include "comm/collective.h"
 #include "comm/agree.h"
+#include "core/call_args.h"
 #include "core/profile.h"
 #include "core/select.h"
 #include "scheme/engine/task.h"
 
 struct sar_active_call;
-struct sar_call_args;
 struct sar_fusion;
 struct sar_plan;
 
@@ -153,6 +153,13 @@ struct sar_comm_last {
     struct sar_selection selection;
 };
 
+/** The last calls that were started together, of which one had an error in a rank's arguments. Written by
+ * call.c. */
+struct sar_comm_refusal {
+    uint64_t group; /**< sar_active_call.group of these calls; 0: none */
+    struct sar_error error;
+};
+
 /** Device memory on this communicator. Written by mpi_ext/. */
 struct sar_comm_device {
     enum sar_cuda_aware_mode cuda_aware; /**< result of the test if MPI accepts device pointers */
@@ -176,6 +183,7 @@ struct sar_comm_state {
     struct sar_comm_state
         *next_deferred; /**< list of states that not all ranks have closed; by lifecycle.c */
     struct sar_comm_plans plans;
+    struct sar_comm_refusal refusal;
     struct sar_comm_last last;
     struct sar_comm_device device;
 };

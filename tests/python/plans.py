@@ -2,6 +2,7 @@
 """Test plans: repeated starts, fused starts, new elements for each start, 16-bit floats, and lifetimes."""
 
 import gc
+import itertools
 import unittest
 import warnings
 
@@ -61,6 +62,25 @@ class Plans(unittest.TestCase):
                 numpy.testing.assert_array_equal(out, sum(mine))
         with self.assertRaises(mpix_sparse.Error):
             mpix_sparse.plan_start_all([plans[0], plans[0]])
+
+    def test_wrong_list(self):
+        """A list that is wrong on one rank is an exception on all, and the next calls succeed."""
+        source = numpy.ones(3, "float32")
+        for hints in {}, {"fuse": 0}:
+            plans = [mpix_sparse.Plan(source, hints=hints) for _ in range(4)]
+            freed, coo = mpix_sparse.Plan(source, hints=hints), mpix_sparse.CooPlan(9, "float32")
+            freed.free()
+            wrong = (freed, "freed"), (coo, "dense arrays"), (None, "dense arrays"), (plans[1], "in use")
+            for (bad, text), bad_rank in itertools.product(wrong, range(SIZE)):
+                if bad_rank == RANK:
+                    with self.assertRaisesRegex((mpix_sparse.Error, TypeError), text):
+                        mpix_sparse.plan_start_all([*plans[:3], bad])
+                else:
+                    for handle in mpix_sparse.plan_start_all(plans):
+                        with self.assertRaisesRegex(mpix_sparse.Error, "that rank names|in use"):
+                            handle.wait()
+                for out in mpix_sparse.wait_all(mpix_sparse.plan_start_all(plans)):
+                    self.assertEqual(out.tolist(), 3 * [SIZE])
 
     def test_coo(self):
         plan = mpix_sparse.CooPlan(COUNT, "float32", row=4)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests plans started together: layers of many sizes, types and ops, some empty, and one rank without
  * elements. Results equal those of plans started one by one, bit for bit, for every way to wait. A start that
- * fails names the plan, and starts no plan. */
+ * fails names the plan, and starts no plan. If starts are checked, it fails on all ranks. */
 
 #include <mpix_sparse.h>
 #include <stdlib.h>
@@ -51,10 +51,10 @@ static void try_refusals(MPI_Comm comm)
     check_success(MPIX_Sparse_allreduce_coo_init(MPI_INT32_T, 10, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL,
                                                  &coordinates),
                   "MPIX_Sparse_allreduce_coo_init");
+    name_plans(layers, FEW, plans);
     check_error(MPIX_Sparse_plan_start_all(1, NULL, requests), "argument plans", -1);
     check_error(MPIX_Sparse_plan_start_all(1, plans, NULL), "argument requests", -1);
     check_success(MPIX_Sparse_plan_start_all(0, NULL, NULL), "starting no plan");
-    name_plans(layers, FEW, plans);
     plans[4] = MPIX_SPARSE_PLAN_NULL;
     expect_error(MPIX_Sparse_plan_start_all(FEW, plans, requests), FEW, requests, "plans[4]: argument plan");
     plans[4] = coordinates;
@@ -67,6 +67,75 @@ static void try_refusals(MPI_Comm comm)
     check_against_mpi(layers, FEW);
     check_success(MPIX_Sparse_plan_free(&coordinates), "MPIX_Sparse_plan_free");
     free_layers(layers, FEW);
+}
+
+enum wrong { NULL_PLAN, COORDINATES, TWICE, FREED_COMM, NULL_REQUESTS, WRONGS };
+
+/* One plan is wrong on one rank, or on all. The others are fused, or have calls of their own, on two
+ * communicators. */
+static void try_wrong_list(MPIX_Sparse_plan *plans, int n, const MPIX_Sparse_plan *others, enum wrong wrong,
+                           bool mine)
+{
+    static const char *const texts[WRONGS] = { "is null", "is of the other kind", "is in use",
+                                               "is of a communicator", "argument requests is null" };
+    MPI_Request requests[2 * FEW];
+    int at = wrong == NULL_PLAN ? 0 : n - 1;
+    MPIX_Sparse_plan right = plans[at];
+    const MPIX_Sparse_plan bad[WRONGS] = { MPIX_SPARSE_PLAN_NULL, others[0], plans[1], others[1], right };
+    plans[at] = mine ? bad[wrong] : right;
+    int code = MPIX_Sparse_plan_start_all(n, plans, mine && wrong == NULL_REQUESTS ? NULL : requests);
+    if (mine)
+        check_error(code, texts[wrong], -1);
+    else
+        check_success(code, "MPIX_Sparse_plan_start_all");
+    for (int i = 0; i < n && !mine; i++) {
+        code = MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+        check_error(code, texts[wrong], -1);
+        if (wrong != NULL_REQUESTS)
+            check_error(code, at == 0 ? "argument plans[0] is" : "argument plans[11] is", -1);
+    }
+    plans[at] = right;
+}
+
+/* Where all starts are checked, a list that is wrong on one rank is an error on all, and no rank waits. */
+static void try_wrong_lists(const char *fuse)
+{
+    MPIX_Sparse_plan plans[2 * FEW], others[2];
+    float in = 1, out;
+    setenv("MPIX_SPARSE_CHECK_STARTS", "on", 1);
+    MPI_Comm comm[3];
+    for (int i = 0; i < 3; i++)
+        comm[i] = settings_comm(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
+    unsetenv("MPIX_SPARSE_CHECK_STARTS");
+    struct layer *here = make_layers(FEW, FEW, comm[0], "balanced", fuse);
+    struct layer *there = make_layers(FEW, FEW, comm[1], "balanced", fuse);
+    check_success(MPIX_Sparse_allreduce_coo_init(MPI_INT32_T, 10, MPI_FLOAT, MPI_SUM, comm[0], MPI_INFO_NULL,
+                                                 &others[0]),
+                  "MPIX_Sparse_allreduce_coo_init");
+    check_success(MPIX_Sparse_allreduce_init(&in, &out, 1, MPI_FLOAT, MPI_SUM, comm[2], MPI_INFO_NULL,
+                                             &others[1]),
+                  "MPIX_Sparse_allreduce_init");
+    MPI_Comm_free(&comm[2]);
+    for (int i = 0; i < FEW; i++) {
+        plans[2 * i] = here[i].plan;
+        plans[2 * i + 1] = there[i].plan;
+    }
+    for (int wrong = 0; wrong < WRONGS; wrong++) {
+        for (int who = -1; who < ranks; who++) {
+            check_case("fault %d in a list of plans on rank %d (-1: on all), fuse %s", wrong, who, fuse);
+            check_alarm(TIMEOUT);
+            try_wrong_list(plans, 2 * FEW, others, (enum wrong)wrong, who < 0 || who == rank);
+            fill_layers(here, FEW, (unsigned)wrong, true);
+            start_together(here, FEW, (unsigned)wrong);
+            check_against_mpi(here, FEW);
+        }
+    }
+    for (int i = 0; i < 2; i++)
+        check_success(MPIX_Sparse_plan_free(&others[i]), "MPIX_Sparse_plan_free");
+    free_layers(here, FEW);
+    free_layers(there, FEW);
+    MPI_Comm_free(&comm[0]);
+    MPI_Comm_free(&comm[1]);
 }
 
 /* Rank 0 lists two plans in another order. */
@@ -135,6 +204,8 @@ static void try_everything(void)
     try_layers(comm, "dense", "12000", 2);
     try_layers(comm, "auto", "auto", rounds + 3);
     try_refusals(comm);
+    try_wrong_lists("100000");
+    try_wrong_lists("0");
     try_mismatch(comm);
     try_freeing(comm);
     MPI_Comm_free(&comm);
