@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
 import sys
 from typing import Any
@@ -16,6 +17,8 @@ from ._library import library
 
 _LABELS = 1 << 31
 _LABEL = "the label of the call"  # in the C library's sentence
+_FLAGS = "_has_canonical_format", "_has_sorted_indices"
+_ATTRIBUTES = {"_shape", "maxprint", "data", "indices", "indptr", *_FLAGS}  # of SciPy's CSR matrices
 
 
 def is_sparse(array: Any) -> bool:
@@ -95,16 +98,35 @@ def reduce_scatter(matrix: Any, op: str, comm: Any) -> Any:
 
 def _allreduce_rows(matrix: Any, kind: Any, op: str, comm: Any) -> Any:
     """Reduce a CSR matrix without SciPy's conversions, which take most of the time of a small call."""
-    height, width = matrix.shape
-    flat = numpy.repeat(numpy.arange(height, dtype=kind), numpy.diff(matrix.indptr))
-    flat *= kind(width)
-    flat += matrix.indices.astype(kind, copy=False)
+    (height, width), given = matrix.shape, matrix.indptr
+    width = max(width, 1)
+    first = numpy.arange(0, (height + 1) * width, width, kind)  # the number of each row's first element
+    flat = first[:-1].repeat(given[1:] - given[:-1])
+    flat += matrix.indices
     result = _reduce(flat, matrix.data, matrix.shape, op, comm)
-    rows, columns = numpy.divmod(result.indices, kind(max(width, 1)))
-    starts = numpy.searchsorted(rows, numpy.arange(height + 1, dtype=kind))
-    index = matrix.indices.dtype if len(rows) <= numpy.iinfo(matrix.indices.dtype).max else numpy.int64
+    flat, index = result.indices, matrix.indices.dtype
+    if len(flat) > _largest(index):
+        index = numpy.int64
+    columns, starts = flat % kind(width), flat.searchsorted(first)
     structure = columns.astype(index, copy=False), starts.astype(index, copy=False)
-    made = type(matrix)((result.values.copy(), *structure), shape=matrix.shape)
+    return _with(matrix, result.values.copy(), *structure)
+
+
+@functools.lru_cache(maxsize=None)
+def _largest(dtype: numpy.dtype) -> int:
+    return numpy.iinfo(dtype).max
+
+
+def _with(matrix: Any, values: Any, columns: Any, starts: Any) -> Any:
+    """A CSR matrix of the class and shape of another, with sorted columns."""
+    kind = type(matrix)
+    if kind.__module__.startswith("scipy.sparse") and set(vars(matrix)) <= _ATTRIBUTES:
+        # The constructor takes longer than the reduction.
+        made = kind.__new__(kind)
+        vars(made).update(vars(matrix))
+        made.data, made.indices, made.indptr = values, columns, starts
+    else:
+        made = kind((values, columns, starts), shape=matrix.shape)
     made.has_canonical_format = True
     return made
 

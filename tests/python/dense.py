@@ -15,6 +15,7 @@ from mpix_sparse import _dense
 
 RANK, SIZE = mpix_sparse.rank(), mpix_sparse.size()
 COUNT = 20000
+WIDEST = (1 << 30) - 1  # columns of two rows that are numbered by 32 bits
 FUNCTIONS = {"sum": numpy.add, "prod": numpy.multiply, "max": numpy.maximum, "min": numpy.minimum}
 BITS = {"band": numpy.bitwise_and, "bor": numpy.bitwise_or, "bxor": numpy.bitwise_xor}
 
@@ -125,9 +126,29 @@ class Dense(unittest.TestCase):
                 self.assertEqual((found != sum(parts[1:], parts[0])).nnz, 0)
                 found.check_format()
                 self.assertTrue(found.has_canonical_format)
+            wide = kind((numpy.ones(2), ([0, 1], [RANK, WIDEST - 1])), shape=(2, WIDEST))
+            found = mpix_sparse.allreduce(wide)
+            self.assertEqual(found.indices.tolist(), [*range(SIZE), WIDEST - 1])
+            self.assertEqual((found.indptr.tolist(), found[1, WIDEST - 1]), ([0, SIZE, SIZE + 1], SIZE))
             unsorted = kind((numpy.array([1.0, 2, 4, 8]), [4, 1, 4, 0], [0, 3, 4]), shape=(2, 5))
             wanted = numpy.array([[0, 2, 0, 0, 5], [8, 0, 0, 0, 0]]) * SIZE
             numpy.testing.assert_array_equal(mpix_sparse.allreduce(unsorted).toarray(), wanted)
+
+    def test_scipy_class(self):
+        """The result is of the matrix's class, made by its constructor if it has attributes of its own."""
+        sparse = need_here("scipy.sparse", "python3-scipy")
+
+        class Counted(sparse.csr_matrix):
+            def __init__(self, *given, **named):
+                super().__init__(*given, **named)
+                self.made = True
+
+        mine = Counted(numpy.eye(3))
+        found = mpix_sparse.allreduce(mine)
+        self.assertIs(type(found), Counted)
+        self.assertTrue(found.made)
+        numpy.testing.assert_array_equal(found.toarray(), SIZE * numpy.eye(3))
+        numpy.testing.assert_array_equal(mine.toarray(), numpy.eye(3))
 
     def test_scipy_shapes(self):
         """Matrices of as many elements, and other shapes."""
