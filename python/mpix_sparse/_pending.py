@@ -16,6 +16,7 @@ from ._library import library
 
 SPINS = 1000  # tests of a call before wait() sleeps between tests
 polls = 0  # tests of all calls that threads of the program have made, in waits too
+_NO_REQUEST = _mpi.constant("REQUEST_NULL").value
 OTHERS_EVERY = 20  # tests of a call before wait() tests all others too
 
 
@@ -35,7 +36,7 @@ class PendingCall:
     _is_failing = False  # True if _fail() has begun and is not complete
 
     def __init__(self, keep: Any, finish: Callable[[], Any] | None, problem: str = "") -> None:
-        self.request = _mpi.constant("REQUEST_NULL")
+        self.request = _mpi.Handle(_NO_REQUEST)
         self.complete = False
         self._keep_alive = keep
         self._finish = finish
@@ -51,14 +52,15 @@ class PendingCall:
         Raises:
             Error: the call has not started; ValueError, if the problem was this rank's.
         """
-        if code != 0 and self._problem:
-            raise ValueError(self._problem)
-        _mpi.check(code)
+        if code != 0:
+            if self._problem:
+                raise ValueError(self._problem)
+            _mpi.check(code)
         if _counts.started:
             self._counted = _counts.take()
         if _abandoned:
             _reap()
-        _pending_calls.add(self)
+        pending_calls.add(self)
         return Handle(self)
 
     def end(self, code: int) -> Handle:
@@ -94,7 +96,7 @@ class PendingCall:
         if self._counted is not None:
             counts, number = self._counted
             counts.end(number)
-        _pending_calls.discard(self)
+        pending_calls.discard(self)
 
     def _fail(self, code: int) -> bool:
         """Set the error of a call that has failed; returns True. If it returns False, test() calls it again,
@@ -121,7 +123,7 @@ class PendingCall:
         global polls
         _counts.callers.add(threading.get_ident())
         polls += not threading.current_thread().name.startswith(_frames.OWN)
-        for pending in list(_pending_calls):
+        for pending in list(pending_calls):
             if pending is not self:
                 pending.test()
 
@@ -132,7 +134,7 @@ class PendingCall:
         return self._result
 
 
-_pending_calls: set[PendingCall] = set()
+pending_calls: set[PendingCall] = set()  # calls that are not known to be complete
 _abandoned: set[PendingCall] = set()
 
 
@@ -150,22 +152,17 @@ def finish_abandoned(pending: PendingCall | None) -> None:
         _reap()
 
 
-def is_idle() -> bool:
-    """True if no call is known to be in flight. Makes no progress."""
-    return not _pending_calls
-
-
 def in_flight() -> bool:
     """True if a call is in flight. Makes progress on all of them."""
-    for pending in list(_pending_calls):
+    for pending in list(pending_calls):
         pending.test()
-    return bool(_pending_calls)
+    return bool(pending_calls)
 
 
 def wait_for_all() -> None:
     """Wait for all calls in flight."""
-    while _pending_calls:
-        for pending in list(_pending_calls):
+    while pending_calls:
+        for pending in list(pending_calls):
             pending.test()
 
 

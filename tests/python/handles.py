@@ -30,7 +30,7 @@ def total(number):
 class Handles(unittest.TestCase):
     def tearDown(self):
         mpix_sparse.barrier()
-        self.assertEqual(_pending._pending_calls, set())
+        self.assertEqual(_pending.pending_calls, set())
 
     def test_orders(self):
         handles = [mpix_sparse.iallreduce(mine(i)) for i in range(6)]

@@ -152,7 +152,7 @@ def _start_plain(
     def finish(_: Any) -> torch.Tensor:
         contents = result.contents()
         divisor = op.divisor(ranks.size)
-        made = copy_result(tensor, kind.extents, kind.row, contents, divisor, scales[1])
+        made = copy_result(tensor, kind.numbers, kind.row, contents, divisor, scales[1])
         result.give_back(contents[0] * kind.bytes)
         if output is None:
             return made

@@ -18,7 +18,17 @@ from .._library import library
 from . import _deferred
 from ._checked import CheckedCall
 from ._labels import dense_label, describe_dense, describe_sparse, shape_label, sparse_label
-from ._tensors import OPS, Average, Op, copy_result, detached, find_outside, is_plain, name_of, ravel, scale_
+from ._numbering import Numbering, numbering, rows_of
+from ._tensors import (
+    OPS,
+    Average,
+    Op,
+    copy_result,
+    detached,
+    is_plain,
+    name_of,
+    scale_,
+)
 from ._world import World
 
 _STRIDED = torch.strided
@@ -28,7 +38,7 @@ _SPARE_BYTES = 1 << 16  # limit for a result whose memory is kept
 
 def _is_idle() -> bool:
     """True if no call of this rank is in flight, which a blocking call might keep from its end."""
-    return _pending.is_idle() and not _deferred.are_waiting()
+    return not (_pending.pending_calls or _deferred.waiting)
 
 
 @functools.lru_cache(maxsize=None)
@@ -87,14 +97,15 @@ class SparseKind(NamedTuple):
     Attributes:
         types: the arguments indextype, count, datatype and op of the C library.
         text, label: as for CheckedCall, and of the call of the C library.
-        extents, row: the sparse, and the dense, dimensions of the shape.
+        numbers: of the elements along the sparse dimensions of the shape.
+        row: the dense dimensions.
         bytes: of the index and the values of an element.
     """
 
     types: tuple[Any, Any, Any, Any]
     text: Any
     label: Any
-    extents: torch.Size
+    numbers: Numbering
     row: torch.Size
     bytes: int
 
@@ -113,7 +124,7 @@ def sparse_kind(dtype: torch.dtype, op: str, shape: torch.Size, sparse_dim: int)
         return None
     text, label = (describe_sparse, op, name, shape, sparse_dim), sparse_label(chosen, shape, sparse_dim)
     size = _types.item_size("int64") + math.prod(row) * _types.item_size(name)
-    return SparseKind((_types.datatype("int64"), count, *types), text, label, extents, row, size)
+    return SparseKind((_types.datatype("int64"), count, *types), text, label, numbering(extents), row, size)
 
 
 _mpi.add_finalize_hook(sparse_kind.cache_clear)  # MPI forgets the datatypes of rows
@@ -132,7 +143,9 @@ class SpareResult:
 
     def contents(self) -> tuple[int, int, int]:
         """The number of elements, and the addresses of indices and values."""
-        _mpi.check(library.MPIX_Sparse_result_get(self._handle, *self._places))
+        code = library.MPIX_Sparse_result_get(self._handle, *self._places)
+        if code != 0:
+            _mpi.check(code)
         return self._nnz.value, self._indices.value or 0, self._values.value or 0
 
     def free(self) -> None:
@@ -179,10 +192,11 @@ def sparse_arguments(
         values = scale_(values.clone(), factor)
     if sparse_dim == 1:
         where = indices.data_ptr()
-    elif find_outside(indices, kind.extents):
-        return None
     else:
-        indices = ravel(indices, kind.extents)
+        rows = rows_of(indices)
+        if kind.numbers.find_outside(rows):
+            return None
+        indices = kind.numbers.ravel(rows)
         where = _arrays.address_of(indices)
     pointers = ctypes.c_void_p(where), ctypes.c_void_p(values.data_ptr()), ctypes.c_longlong(tensor._nnz())
     return pointers, (indices, values)
@@ -224,6 +238,6 @@ def _block_sparse(
             CheckedCall(ranks, kind.text, keep, number=number).end(code).wait()
         contents = result.contents()
         size = contents[0] * kind.bytes
-        return copy_result(tensor, kind.extents, kind.row, contents, op.divisor(ranks.size), scales[1])
+        return copy_result(tensor, kind.numbers, kind.row, contents, op.divisor(ranks.size), scales[1])
     finally:
         result.give_back(size)

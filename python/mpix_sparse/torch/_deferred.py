@@ -13,7 +13,7 @@ from .. import _mpi
 from .._pending import SPINS
 
 _lock = threading.Lock()
-_waiting: list[DeferredCall] = []  # calls that have not started; under the lock
+waiting: list[DeferredCall] = []  # calls that have not started; under the lock
 
 
 class DeferredCall:
@@ -31,7 +31,7 @@ class DeferredCall:
         self._handle: Any = None
         self._error: Exception | None = None
         with _lock:
-            _waiting.append(self)
+            waiting.append(self)
         advance()
 
     def _begin(self) -> None:
@@ -70,24 +70,19 @@ class DeferredCall:
         return True
 
 
-def are_waiting() -> bool:
-    """True if calls wait for their comparison."""
-    return bool(_waiting)
-
-
 def advance() -> None:
     """Start the calls whose arguments have been compared, in the order in which the program made them."""
-    if not _waiting or not _lock.acquire(blocking=False):
+    if not waiting or not _lock.acquire(blocking=False):
         return
     try:
         blocked: set[Any] = set()
-        _waiting[:] = [call for call in _waiting if not call.advance_first(blocked)]
+        waiting[:] = [call for call in waiting if not call.advance_first(blocked)]
     finally:
         _lock.release()
 
 
 def _finish() -> None:
-    while _waiting:
+    while waiting:
         advance()
         time.sleep(0)
 

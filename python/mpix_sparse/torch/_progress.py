@@ -62,7 +62,7 @@ def future_of(work: Any, result: Callable[[], Any]) -> Any:
 
 def watch() -> None:
     """Start deferred calls, also while the program makes no calls, if MPI allows threads."""
-    if _deferred.are_waiting() and _mpi.allows_threads():
+    if _deferred.waiting and _mpi.allows_threads():
         _submit()
 
 
@@ -78,7 +78,7 @@ def _submit(*pending: _Pending) -> None:
 
 
 def _is_needed() -> bool:
-    return bool(_pending) or _callbacks.are_unfinished() or _deferred.are_waiting()
+    return bool(_pending or _callbacks.are_unfinished() or _deferred.waiting)
 
 
 def _progress_loop() -> None:

@@ -26,6 +26,7 @@ from ._nonblocking import MAX_ELEMENTS, overlap, start_call
 from ._progress import watch
 from ._tensors import (
     Op,
+    coalesced_of,
     detached,
     elements_of,
     is_plain,
@@ -124,7 +125,7 @@ def start_rows(tensor: torch.Tensor, op: Op, ranks: World, scales: tuple[float, 
         made = sparse_like(padded, sparse_dim, result, op.divisor(ranks.size), scales[1])
         made._indices()[0] -= ranks.rank * share
         shape = own, *tensor.shape[1:]
-        return sparse_of(made._indices(), made._values(), tensor, shape)._coalesced_(True)
+        return coalesced_of(made._indices(), made._values(), tensor, shape)
 
     def start(make: Callable[..., PendingCall]) -> Any:
         return start_reduce_scatter(call, max(share * columns, 1), make)

@@ -21,7 +21,7 @@ import torch
 
 from .. import AllgatherCooPlan, Error
 from .._coo import DirectElements, Elements
-from ._tensors import Adasum, Op, is_plain, on_host, sparse_of, type_of, view_memory
+from ._tensors import Adasum, Op, coalesced_of, is_plain, on_host, type_of, view_memory
 from ._world import UNCHECKED, World
 
 SHARDS = "mpix_sparse_shards"  # key in an optimizer's state_dict(): rank, ranks and sharded parameters
@@ -99,7 +99,7 @@ class Shard:
         indices = value._indices()[0]
         mine = indices % self._ranks.size == self._ranks.rank
         own, shape = self._to_local(indices[mine]), self.part_of(self.parameter).shape
-        return sparse_of(own.unsqueeze(0), value._values()[mine], value, shape)._coalesced_(True)
+        return coalesced_of(own.unsqueeze(0), value._values()[mine], value, shape)
 
     def _to_local(self, indices: torch.Tensor) -> torch.Tensor:
         return torch.div(indices, self._ranks.size, rounding_mode="floor")
@@ -124,7 +124,7 @@ class Shard:
         if own.numel() and not self._takes_empty and self._ranks.size > 1:
             view = self._make_copy(own[0], indices[0])
         if own.numel() or self._takes_empty:
-            view.grad = sparse_of(own, gradient._values(), view)._coalesced_(True)
+            view.grad = coalesced_of(own, gradient._values(), view)
         return view
 
     def _make_copy(self, own: torch.Tensor, indices: torch.Tensor) -> torch.nn.Parameter:

@@ -18,10 +18,10 @@ import torch
 from .. import Result, _types
 from .._arrays import Array, memory
 from .._coo import DirectElements
+from ._numbering import INT64, Numbering, numbering, rows_of
 
 SINGLE_THREAD_BYTES = 1 << 16  # limit for copies that PyTorch does not make, which starts threads
-_DOT_ELEMENTS = 1 << 10  # limit for indices that one product converts, rather than operations on rows
-_LAYOUTS = torch.strided, torch.sparse_coo
+_STRIDED = torch.strided
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def refuse_other(tensor: Any) -> None:
     """Raise TypeError unless this is a dense or sparse COO tensor."""
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"a tensor is needed, not {type(tensor).__name__}")
-    if tensor.layout not in _LAYOUTS:
+    if not (tensor.is_sparse or tensor.layout is _STRIDED):
         raise TypeError(
             f"a tensor of layout {tensor.layout} cannot be reduced; dense and sparse COO ones can"
         )
@@ -165,41 +165,9 @@ def coordinates(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     if len(indices) == 1:
         flat = indices[0]
     else:
-        flat = torch.from_numpy(ravel(indices.cpu(), tensor.shape[: len(indices)]))
+        rows = rows_of(indices.cpu())
+        flat = torch.from_numpy(numbering(tensor.shape[: len(rows)]).ravel(rows).view(INT64))
     return on_host(flat), on_host(tensor._values())
-
-
-def find_outside(indices: torch.Tensor, extents: torch.Size) -> str:
-    """The error of an index in host memory that is outside the tensor; empty if there is none. The C library
-    finds it only among flat indices, in which it may be another element."""
-    rows = indices.numpy()
-    if not rows.size:
-        return ""
-    largest = numpy.maximum.reduce(rows.view(numpy.uint64), 1).tolist()  # negative ones are above all extents
-    for i, found in enumerate(largest):
-        if found >= extents[i]:
-            index, shape = int(numpy.uint64(found).astype(numpy.int64)), tuple(extents)
-            return f"index {index} of dimension {i} is outside the sparse dimensions {shape} of the tensor"
-    return ""
-
-
-def ravel(indices: torch.Tensor, extents: torch.Size) -> numpy.ndarray:
-    """Convert indices in several dimensions, in host memory, to flat indices. PyTorch's functions take longer
-    than NumPy's."""
-    rows = indices.numpy()
-    if rows.size <= _DOT_ELEMENTS:
-        return _multipliers(extents).dot(rows)
-    flat = rows[0]
-    for i in range(1, len(rows)):
-        flat = flat * extents[i]
-        flat += rows[i]
-    return flat
-
-
-@functools.lru_cache(maxsize=64)
-def _multipliers(extents: torch.Size) -> numpy.ndarray:
-    """The distances of elements that are neighbours in each dimension."""
-    return numpy.array([extents[i + 1 :].numel() for i in range(len(extents))], numpy.int64)
 
 
 def elements_of(tensor: torch.Tensor, sparse_dim: int, factor: float) -> DirectElements:
@@ -209,9 +177,9 @@ def elements_of(tensor: torch.Tensor, sparse_dim: int, factor: float) -> DirectE
         values = scale_(values.clone(), factor)
     problem = ""
     if sparse_dim != 1:
-        extents, indices = tensor.shape[:sparse_dim], indices.cpu()
-        problem = find_outside(indices, extents)
-        indices = torch.from_numpy(ravel(indices, extents))
+        numbers, rows = numbering(tensor.shape[:sparse_dim]), rows_of(indices.cpu())
+        problem = numbers.find_outside(rows)
+        indices = torch.from_numpy(numbers.ravel(rows).view(INT64))
     elif not is_plain(indices):
         indices = on_host(indices[0])
     shape = values.shape
@@ -238,17 +206,44 @@ def sparse_of(
     return _unchecked(indices, values, shape or like.shape)
 
 
+def _find_coalesced() -> Any:
+    """The function that makes a coalesced tensor of indices, values and shape, without a check."""
+    none = torch.empty(1, 0, dtype=torch.int64), torch.empty(0), (0,)
+    make = functools.partial(torch.sparse_coo_tensor, check_invariants=False, is_coalesced=True)
+    try:
+        make(*none)
+    except TypeError:  # in PyTorch 2.0 and older
+        return _make_and_mark
+    return make
+
+
+def _make_and_mark(indices: torch.Tensor, values: torch.Tensor, shape: Any) -> torch.Tensor:
+    return _unchecked(indices, values, shape)._coalesced_(True)
+
+
+_coalesced = _find_coalesced()
+
+
+def coalesced_of(
+    indices: torch.Tensor, values: torch.Tensor, like: torch.Tensor, shape: Any = None
+) -> torch.Tensor:
+    """As sparse_of(), for indices that are ascending and different."""
+    if not like.is_cpu:
+        indices, values = indices.to(like.device), values.to(like.device)
+    return _coalesced(indices, values, shape or like.shape)
+
+
 def sparse_like(
     tensor: torch.Tensor, sparse_dim: int, result: Result, divisor: int = 1, factor: float = 1
 ) -> torch.Tensor:
     """Copy a result, scaled, to a sparse tensor with the shape and device of a tensor."""
-    extents, row = tensor.shape[:sparse_dim], tensor.shape[sparse_dim:]
-    return copy_result(tensor, extents, row, result.contents(), divisor, factor)
+    numbers, row = numbering(tensor.shape[:sparse_dim]), tensor.shape[sparse_dim:]
+    return copy_result(tensor, numbers, row, result.contents(), divisor, factor)
 
 
 def copy_result(
     tensor: torch.Tensor,
-    extents: torch.Size,
+    numbers: Numbering,
     row: torch.Size,
     contents: tuple[int, int, int],
     divisor: int = 1,
@@ -257,29 +252,26 @@ def copy_result(
     """As sparse_like().
 
     Args:
-        extents, row: the sparse, and the dense, dimensions of the tensor.
+        numbers: of the elements along the sparse dimensions of the tensor.
+        row: its dense dimensions.
         contents: those of a result.
     """
     nnz, indices, values = contents
-    if len(extents) == 1:
-        coordinates = _copy_memory(indices, (1, nnz), torch.int64)
+    rows = _copy_indices(indices, nnz) if numbers.is_flat else numbers.unravel(indices, nnz)
+    if factor == divisor == 1:
+        made = _copy_memory(values, (nnz, *row), tensor.dtype)
     else:
-        coordinates = torch.from_numpy(_unravel(indices, nnz, extents))
-    numbers = _scaled(values, (nnz, *row), tensor.dtype, factor, divisor)
-    return sparse_of(coordinates, numbers, tensor)._coalesced_(True)
+        made = _scaled(values, (nnz, *row), tensor.dtype, factor, divisor)
+    return _coalesced(rows, made, tensor.shape) if tensor.is_cpu else coalesced_of(rows, made, tensor)
 
 
-def _unravel(address: int, nnz: int, extents: torch.Size) -> numpy.ndarray:
-    """Convert flat indices in the library's memory to indices in each dimension."""
-    rows = numpy.empty((len(extents), nnz), numpy.int64)
-    if nnz:  # NumPy takes longer for Python's integers than for its own
-        small = 8 * nnz <= SINGLE_THREAD_BYTES
-        where = ctypes.string_at(address, 8 * nnz) if small else memory(address, 8 * nnz, writable=False)
-        flat = numpy.frombuffer(where, numpy.int64)
-        for i in range(len(extents) - 1, 0, -1):
-            numpy.divmod(flat, numpy.int64(extents[i]), rows[0], rows[i])
-            flat = rows[0]
-    return rows
+def _copy_indices(address: int, nnz: int) -> torch.Tensor:
+    """A tensor of one row with a copy of flat indices in the library's memory."""
+    if not 0 < 8 * nnz <= SINGLE_THREAD_BYTES:
+        return _copy_memory(address, (1, nnz), torch.int64)
+    # NumPy takes less time for the shape than PyTorch.
+    copy = bytearray(ctypes.string_at(address, 8 * nnz))
+    return torch.from_numpy(numpy.ndarray((1, nnz), INT64, copy))
 
 
 def _scaled(
@@ -287,16 +279,19 @@ def _scaled(
 ) -> torch.Tensor:
     """A new tensor as scale_() would compute it from the library's memory, in one pass if only the divisor
     differs from 1."""
-    if factor == divisor == 1:
-        return _copy_memory(address, shape, dtype)
     if factor == 1 and dtype != torch.float16:
         return view_memory(address, shape, dtype) / divisor
     return scale_(_copy_memory(address, shape, dtype), factor, divisor)
 
 
+@functools.lru_cache(maxsize=None)
+def _item_size(dtype: torch.dtype) -> int:
+    return _types.item_size(name_of(dtype))
+
+
 def _copy_memory(address: int, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
     """A tensor with a copy of the library's memory."""
-    size = math.prod(shape) * _types.item_size(name_of(dtype))
+    size = math.prod(shape) * _item_size(dtype)
     if size > SINGLE_THREAD_BYTES:
         return torch.empty(shape, dtype=dtype).copy_(view_memory(address, shape, dtype))
     if len(shape) == 1 and size > 0:  # the fastest way
@@ -337,4 +332,4 @@ def sparse_view(tensor: torch.Tensor, result: Result) -> torch.Tensor:
             rows = torch.from_numpy(values.view(numpy.int16)).view(tensor.dtype)
         else:
             rows = torch.from_numpy(values)
-    return sparse_of(indices, rows, tensor)._coalesced_(True)
+    return coalesced_of(indices, rows, tensor)
