@@ -21,6 +21,19 @@ static int count_groups(int ranks, int shares, uint64_t columns)
     return groups > nodes ? ranks : groups;
 }
 
+/* Units of whole cache lines, else of the fewest bytes of a slice, if all slices then have equally many; else
+ * single values, by one of which slices differ. */
+static void set_unit(struct sar_columns *c, size_t value_size)
+{
+    size_t slices = (size_t)sar_columns_max_slices(c), row_bytes = c->row_len * value_size;
+    bool equal = c->ranks % c->groups == 0;
+    if (equal && row_bytes % (CACHE_LINE_BYTES * slices) == 0 && value_size <= CACHE_LINE_BYTES)
+        c->unit_values = CACHE_LINE_BYTES / value_size;
+    else if (!equal || row_bytes % (c->unit_values * value_size * slices) != 0)
+        c->unit_values = 1;
+    c->units = c->row_len / c->unit_values;
+}
+
 struct sar_columns sar_columns_make(const struct sar_vec_desc *desc, int ranks, int shares, uint64_t columns)
 {
     size_t value_size = desc->element_size / desc->row_len;
@@ -28,15 +41,12 @@ struct sar_columns sar_columns_make(const struct sar_vec_desc *desc, int ranks, 
     if (value_size == 0 || columns <= 1)
         return c;
     c.unit_values = value_size < MIN_SLICE_BYTES ? MIN_SLICE_BYTES / value_size : 1;
-    c.units = (c.row_len + c.unit_values - 1) / c.unit_values;
-    uint64_t most = c.units < (uint64_t)ranks ? c.units : (uint64_t)ranks;
+    uint64_t units = c.row_len / c.unit_values, most = units < (uint64_t)ranks ? units : (uint64_t)ranks;
+    if (most <= 1)
+        return sar_columns_make(desc, ranks, 1, 1);
     c.groups = count_groups(ranks, shares, columns < most ? columns : most);
     c.shares = c.groups < ranks ? shares : 1;
-    size_t line = CACHE_LINE_BYTES * (size_t)sar_columns_max_slices(&c);
-    if (ranks % c.groups == 0 && desc->element_size % line == 0 && value_size <= CACHE_LINE_BYTES) {
-        c.unit_values = CACHE_LINE_BYTES / value_size;
-        c.units = c.row_len / c.unit_values;
-    }
+    set_unit(&c, value_size);
     return c;
 }
 

@@ -6,7 +6,7 @@
  *     rows of group 0                   owner 0     1     2     3
  *     rows of group 1                   owner 4     5     6     7
  *
- * With one group, no hash is needed: slices of a row differ by one unit at most, and so do the parts,
+ * With one group, no hash is needed: slices of a row differ by one value at most, and so do the parts,
  * whatever the indices are. With as many groups as ranks, each rank owns whole rows. If the columns do not
  * divide the ranks, the groups differ by one rank.
  *
@@ -33,8 +33,8 @@ struct sar_slice {
     size_t begin, len; /**< in basic values */
 };
 
-/** Returns the ownership with at most `columns` slices of a row. A slice has at least 16 bytes, or one
- * value; whole cache lines if all slices then have the same length.
+/** Returns the ownership with at most `columns` slices of a row. A slice has at least 16 bytes, or one value.
+ * Slices differ by one value at most; they have whole cache lines if they are then equal.
  * @param shares  divides the ranks. If not 1, each share has one slice or more of a row, and groups have
  *                equally many ranks; rows that are too short for this are not sliced */
 struct sar_columns sar_columns_make(const struct sar_vec_desc *desc, int ranks, int shares, uint64_t columns);

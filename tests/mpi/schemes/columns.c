@@ -46,9 +46,8 @@ static MPI_Comm open_comm(const char *n_columns, const struct settings *settings
 
 static long most_slices(const struct tensor_desc *desc)
 {
-    size_t size = base_types[desc->base].size, unit = UNIT / size;
-    long units = (long)((desc->row + unit - 1) / unit);
-    return units < ranks ? units : ranks;
+    long units = (long)(desc->row / (UNIT / base_types[desc->base].size));
+    return units < 1 ? 1 : units < ranks ? units : ranks;
 }
 
 /* Returns the columns of two_level: each rank of a node has a slice or more, and groups have equally many
@@ -171,10 +170,11 @@ static struct place place_of(long r, long n_columns)
     return (struct place){ group, r - first, ranks * (group + 1) / groups - first };
 }
 
-/* Returns the bytes of a row of `units` units in a rank's slice. */
+/* Returns the bytes of a row of `units` units in a rank's slice: slices differ by one value of 4 bytes. */
 static long long slice_bytes(struct place p, long units)
 {
-    return (units * (p.slice + 1) / p.slices - units * p.slice / p.slices) * UNIT;
+    long values = units * UNIT / 4;
+    return (values * (p.slice + 1) / p.slices - values * p.slice / p.slices) * 4;
 }
 
 /* Returns true if a rank sends its index list to r, of another group: ranks of a share take turns. */

@@ -295,13 +295,11 @@ static struct volume gathered_dense(void)
     return gathered(DENSE);
 }
 
-/* Values of a row that a rank owns of as many slices as ranks. A unit has 16 bytes. */
+/* Values of a row that a rank owns of as many slices as ranks. */
 static long slice_values(int r)
 {
-    long unit = 16 / (long)base_types[vec.desc.base].size, row = (long)vec.desc.row,
-         units = (row + unit - 1) / unit, begin = units * r / ranks * unit,
-         end = units * (r + 1) / ranks * unit;
-    return (end < row ? end : row) - begin;
+    long row = (long)vec.desc.row;
+    return row * (r + 1) / ranks - row * r / ranks;
 }
 
 /* Blocks count the values of the slice. The pull has the sums' values alone: all ranks know their rows.
