@@ -7,7 +7,7 @@ import math
 
 from evaluation import broadcasts, case_study, compute, crossover, emulation, rows, sensitivity, short
 from evaluation import topology, training
-from evaluation.figures import MODELS, dense_of, floor_of, rows_of, times_of, values_of
+from evaluation.figures import MODELS, dense_of, floor_of, rows_of, times_of, values_of, variant_of
 from evaluation.rows import found_in
 from sentences import percent, real, row_of, span, time_of
 
@@ -287,6 +287,28 @@ def of_the_model_of_rows():
     )
 
 
+def of_the_model_of_peers():
+    """What the selector expects of the other schemes on 16 ranks."""
+    contiguous = {"balanced", "split_allgather", "split_dense", "ring", "oktopk", "sparse_ps"}
+    tables = [case.name(16) for case in rows.CASES]
+    texts = [f"rows-text-{words}-{width}" for words in rows.WORDS for width in rows.WIDTHS]
+
+    def ratios(names, parts):
+        return {
+            (name, variant_of(row)): row["median_s"] / row["predicted_s"]
+            for name in names
+            for row in rows_of(name)
+            if row["scheme"] == row["ran"]
+            if parts == (row["partition_requested"] == "range" or row["scheme"] in contiguous)
+            if row["scheme"] != "balanced" or row["partition_requested"] == "range"
+        }
+
+    whole = ratios(tables + texts, False)
+    yield f"other schemes {len(whole)} calls of 16 ranks take {span(whole.values())} times as long"
+    yield f"contiguous parts take {span(ratios(tables, True).values())} times as long with the tables"
+    yield f"and {span(ratios(texts, True).values())} times with texts"
+
+
 def of_narrow_rows():
     """Rows of 16 on more ranks."""
     narrow = [case for case in rows.CASES if rows.TABLES[case.model].row == 16]
@@ -410,6 +432,7 @@ PARTS = [
     of_steps,
     of_dense_rows,
     of_the_model_of_rows,
+    of_the_model_of_peers,
     of_narrow_rows,
     of_rows_computing,
     of_emulation,
