@@ -264,8 +264,8 @@ static int code_of_error(const char *function, const struct sar_error *error, co
     snprintf(text, sizeof text, "%s: %s", function, sentence);
     int code = code_with_text(error->status, text, mpi_usable);
     if (code == MPI_ERR_OP)
-        SAR_LOG(WARN, MPI, "%s", text); /* MPI_ERR_OP does not carry the text */
-    else
+        SAR_LOG(WARN, MPI, "%s", text);      /* MPI_ERR_OP does not carry the text */
+    else if (error->status != SAR_NO_REPORT) /* programs ask whether there is one */
         SAR_LOG(INFO, MPI, "%s", text);
     return code;
 }

@@ -40,6 +40,19 @@ static bool is_known(const char *key)
     return strcmp(key, stream_key) == 0;
 }
 
+/* Returns the setting that a key names if it is one of the process's own, which no hint changes; or NULL. */
+static const char *setting_of_process(const char *key)
+{
+    static const char *const names[] = { "LOG",           "LOG_FILE",
+                                         "TRACE",         "PRELOAD_MIN_BYTES",
+                                         "PRELOAD_LIMIT", "PRELOAD_NONBLOCKING",
+                                         "PRELOAD_REPORT" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcasecmp(key + sizeof prefix - 1, names[i]) == 0)
+            return names[i];
+    return NULL;
+}
+
 static void warn_unknown(const char *key)
 {
     char known[MPI_MAX_INFO_KEY + 1] = "";
@@ -47,8 +60,18 @@ static void warn_unknown(const char *key)
     const char *nearest = sar_config_nearest(key + letters, strlen(key) - letters);
     if (nearest != NULL)
         sar_config_spell(nearest, SAR_SOURCE_PLAN_INFO, known, sizeof known);
-    SAR_LOG(WARN, MPI, "hint %s is not a setting of this library%s%s", key,
-            nearest == NULL ? "" : "; did you mean ", known);
+    SAR_LOG(WARN, MPI, "hint %s is not a setting of this library; %s%s", key,
+            nearest == NULL ? "mpix_sparse_info -c lists all" : "did you mean ", known);
+}
+
+static void warn_useless(const char *key)
+{
+    const char *setting = setting_of_process(key);
+    if (setting != NULL)
+        SAR_LOG(WARN, MPI, "hint %s has no effect; set " SAR_ENV_PREFIX "%s in the environment", key,
+                setting);
+    else if (!is_known(key))
+        warn_unknown(key);
 }
 
 void sar_info_warn_unknown(MPI_Info info)
@@ -59,8 +82,8 @@ void sar_info_warn_unknown(MPI_Info info)
         PMPI_Info_get_nkeys(info, &keys);
     for (int i = 0; i < keys; i++)
         if (PMPI_Info_get_nthkey(info, i, key) == MPI_SUCCESS &&
-            strncasecmp(key, prefix, sizeof prefix - 1) == 0 && !is_known(key))
-            warn_unknown(key);
+            strncasecmp(key, prefix, sizeof prefix - 1) == 0)
+            warn_useless(key);
 }
 
 /* The stream is not a setting: settings are equal on all ranks, but an address is valid on one rank only. */

@@ -78,6 +78,8 @@ int sar_plan_make(const struct sar_call_args *template, MPI_Comm comm, MPI_Info 
     struct sar_comm_state *comm_state;
     char error_text[SAR_ERROR_TEXT_SIZE] = "";
     struct sar_call_args call = *template;
+    if (plan != NULL)
+        *plan = MPIX_SPARSE_PLAN_NULL;
     int code = sar_comm_state_get(comm, function, &comm_state);
     if (code != MPI_SUCCESS)
         return code;

@@ -325,7 +325,8 @@ void sar_config_warn_unknown(void)
     while ((name = sar_config_unknown(environ, &at, &length)) != NULL) {
         size_t prefix = strlen(SAR_ENV_PREFIX);
         const char *nearest = sar_config_nearest(name + prefix, length - prefix);
-        SAR_LOG(WARN, BASE, "%.*s is set but is not a setting of this library%s%s", (int)length, name,
-                nearest == NULL ? "" : "; did you mean " SAR_ENV_PREFIX, nearest == NULL ? "" : nearest);
+        SAR_LOG(WARN, BASE, "%.*s is set but is not a setting of this library; %s%s", (int)length, name,
+                nearest == NULL ? "mpix_sparse_info -c lists all" : "did you mean " SAR_ENV_PREFIX,
+                nearest == NULL ? "" : nearest);
     }
 }

@@ -185,8 +185,8 @@ static void try_refusals(void)
     MPI_Comm_free(&comm);
 }
 
-/* Rank 0 is warned of a key that names no setting, and of no other. */
-static void try_misspelt(bool plan, const char *key, bool warned)
+/* Rank 0 is warned of a key that does nothing, in these words, and of no other (NULL). */
+static void try_useless(bool plan, const char *key, const char *value, const char *warning)
 {
     MPI_Comm comm = comm_duplicate();
     char text[512] = "", expected[128];
@@ -195,19 +195,19 @@ static void try_misspelt(bool plan, const char *key, bool warned)
     check_case("the key %s of a %s", key, plan ? "plan" : "communicator");
     check(log != NULL && dup2(fileno(log), STDERR_FILENO) >= 0, "no file for warnings");
     if (plan) {
-        MPIX_Sparse_plan made = make_plan(comm, key, "ring");
+        MPIX_Sparse_plan made = make_plan(comm, key, value);
         MPIX_Sparse_plan_free(&made);
     } else {
-        check_success(set_hint(comm, key, "ring"), "MPIX_Sparse_comm_set_info");
+        check_success(set_hint(comm, key, value), "MPIX_Sparse_comm_set_info");
     }
     dup2(kept, STDERR_FILENO);
     close(kept);
     rewind(log);
     text[fread(text, 1, sizeof text - 1, log)] = '\0';
     fclose(log);
-    snprintf(expected, sizeof expected,
-             "hint %s is not a setting of this library; did you mean mpix_sparse_scheme\n", key);
-    check((strstr(text, expected) != NULL) == (warned && rank == 0), "the log has '%s'", text);
+    snprintf(expected, sizeof expected, "hint %s %s\n", key, warning == NULL ? "" : warning);
+    bool found = warning == NULL ? strstr(text, "hint") != NULL : strstr(text, expected) != NULL;
+    check(found == (warning != NULL && rank == 0), "the log has '%s'", text);
     MPI_Comm_free(&comm);
 }
 
@@ -268,11 +268,16 @@ int main(int argc, char **argv)
     try_duplicates();
     try_deep_settings();
     try_refusals();
+    static const char nearest[] = "is not a setting of this library; did you mean mpix_sparse_scheme";
     for (int plan = 0; plan < 2; plan++) {
-        try_misspelt(plan, "mpix_sparse_sheme", true);
-        try_misspelt(plan, "MPIX_SPARSE_SCHEME", true);
-        try_misspelt(plan, "mpix_sparse_scheme", false);
-        try_misspelt(plan, "somebody_else", false);
+        try_useless(plan, "mpix_sparse_sheme", "ring", nearest);
+        try_useless(plan, "MPIX_SPARSE_SCHEME", "ring", nearest);
+        try_useless(plan, "mpix_sparse_qqqqqqqqq", "ring",
+                    "is not a setting of this library; mpix_sparse_info -c lists all");
+        try_useless(plan, "mpix_sparse_log_file", "log",
+                    "has no effect; set MPIX_SPARSE_LOG_FILE in the environment");
+        try_useless(plan, "mpix_sparse_scheme", "ring", NULL);
+        try_useless(plan, "somebody_else", "ring", NULL);
     }
     try_in_flight();
     try_mpi(false);

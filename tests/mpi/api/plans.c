@@ -230,7 +230,9 @@ static void try_mismatches(MPI_Comm comm)
     bool last = rank == ranks - 1;
     int code;
     check_case("plans that do not match");
+    memset(&none, 0x41, sizeof none);
     code = MPIX_Sparse_allreduce_init(in, out, last ? 3 : 4, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &none);
+    check(none == MPIX_SPARSE_PLAN_NULL, "expected no plan after an error");
     check_error(code, "count differs between ranks: 3 on rank", ranks - 1);
     code = last ? MPIX_Sparse_allreduce(in, out, 4, MPI_FLOAT, MPI_SUM, comm)
                 : MPIX_Sparse_allreduce_init(in, out, 4, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &none);
