@@ -338,7 +338,7 @@ typedef struct {
     int       ranks;              /**< ranks of the communicator */
     int       nodes;              /**< distinct nodes among them */
     int       columns;            /**< most ranks that own slices of one row; 1: whole rows; 0 without a partition map */
-    int       threads;            /**< threads that a large loop of this rank could have at the end of the call, the calling one included */
+    int       threads;            /**< threads that a large loop could have at the end of the call, the calling one included */
     MPI_Count count;              /**< elements of the vector */
     MPI_Count row;                /**< basic values in an element */
     MPI_Count nnz_in;             /**< elements present on this rank */

@@ -29,7 +29,7 @@ struct sar_spread sar_spread_make(const struct sar_agreed *agreed, double k);
 void sar_segment_imbalance(const uint64_t nnz[], const struct sar_quantiles quantiles[], int ranks,
                            double imbalance[SAR_IMBALANCE_POINTS]);
 
-/** Returns the largest share of the elements that `run` consecutive ones of n equally long parts have. Pure. */
+/** Returns the largest share of the elements that `run` parts in a row have, of n equally long ones. Pure. */
 double sar_spread_max_share(const struct sar_spread *spread, int n, int run);
 
 /** Returns the largest share of a union that one of n parts has, where all parts have equally many elements
