@@ -15,7 +15,7 @@ struct sar_spread {
 /** Returns true if the agreed quantiles are known, and some rank has elements. */
 bool sar_spread_is_known(const struct sar_agreed *agreed);
 
-/** Returns true if the quantiles are about those of elements that are spread evenly, which differ by chance. */
+/** Returns true if the quantiles differ from those of evenly spread elements by no more than chance does. */
 bool sar_spread_is_even(const struct sar_agreed *agreed);
 
 /** Returns how the union of k ranks spreads, if that is known. Pure. */
