@@ -271,8 +271,8 @@ static double relayed_seconds(const struct sar_agreed *a, const struct sar_owner
 /* Sets the numbers of a relayed pull. Parts are normally distributed; the largest of p is M(p) standard
  * deviations above the mean, M(p) = sar_max_of_normal, and the excess of parts above the mean is 0.4
  * deviations on average. Every second owner defers half a message more than that. Let m messages of a rank be
- * deferred on average; they are few and independent, so that of one of n ranks m + sqrt(2 m ln n) are, and it receives
- * as many in the step of relays. */
+ * deferred on average; they are few and independent, so that of one of n ranks m + sqrt(2 m ln n) are, and it
+ * receives as many in the step of relays. */
 static void estimate_relays(const struct sar_agreed *a, const struct sar_owner_cost_terms *terms,
                             const struct sar_wire_layout *layout, struct sar_owner_estimate *e)
 {
