@@ -241,7 +241,8 @@ int MPIX_Sparse_plan_start_coo(MPIX_Sparse_plan plan, const void *indices, const
  * @param[in]  n         number of plans
  * @param[in]  plans     n plans, each at most once
  * @param[out] requests  n requests
- * @return MPI_SUCCESS, or the error code of the first plan that cannot be started; then no plan is started */
+ * @return MPI_SUCCESS, or the error code of the first plan that cannot be started; then no plan is started. With the hint
+ *         mpix_sparse_check_starts the rank blocks then until the others start theirs, which fail */
 int MPIX_Sparse_plan_start_all(int n, MPIX_Sparse_plan plans[], MPI_Request requests[]);
 
 /** Free a plan. Not collective. No call of the plan may be in progress. A null plan is ignored.

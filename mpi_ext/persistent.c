@@ -171,27 +171,47 @@ static bool all_checked(int n, MPIX_Sparse_plan plans[], const struct sar_comm_s
     return true;
 }
 
-static bool is_first_of_comm(MPIX_Sparse_plan plans[], int i)
+static bool is_first_of_comm(MPIX_Sparse_plan plans[], const struct MPIX_Sparse_plan_s *left_out, int i)
 {
     const struct sar_comm_state *comm_state = plans[i]->plan.comm_state;
     for (int j = 0; j < i; j++)
-        if (plans[j] != MPIX_SPARSE_PLAN_NULL && plans[j]->plan.comm_state == comm_state)
+        if (plans[j] != MPIX_SPARSE_PLAN_NULL && plans[j] != left_out &&
+            plans[j]->plan.comm_state == comm_state)
             return false;
     return true;
 }
 
+/* A call that fails on all ranks. */
+struct refusal {
+    struct sar_blocking_call call;
+    struct sar_call_args args;
+};
+
 /* Makes the calls of the other ranks fail: one call with the error on each communicator of the plans. Blocks
- * until the other ranks start theirs. Calls without a check cannot be told. */
-static void refuse_all(int n, MPIX_Sparse_plan plans[], const struct sar_error *error)
+ * until the other ranks start theirs, which may be in another order of communicators. Calls without a check
+ * do not fail. Without memory for refusals they are made one after the other.
+ * @param left_out  a plan that other ranks may not have in their lists, or NULL */
+static void refuse_all(int n, MPIX_Sparse_plan plans[], const struct MPIX_Sparse_plan_s *left_out,
+                       const struct sar_error *error)
 {
+    struct refusal *refusals = sar_lifecycle_is_forked() ? NULL : calloc((size_t)n, sizeof *refusals);
     for (int i = 0; i < n && !sar_lifecycle_is_forked(); i++) {
-        if (plans[i] == MPIX_SPARSE_PLAN_NULL || plans[i]->plan.comm_state == NULL ||
-            !is_first_of_comm(plans, i) || !all_checked(n, plans, plans[i]->plan.comm_state))
+        if (plans[i] == MPIX_SPARSE_PLAN_NULL || plans[i] == left_out || plans[i]->plan.comm_state == NULL ||
+            !is_first_of_comm(plans, left_out, i) || !all_checked(n, plans, plans[i]->plan.comm_state))
             continue;
         struct sar_call_args refused = plans[i]->args;
         refused.result.error = *error;
-        sar_progress_run(plans[i]->plan.comm_state, &refused);
+        if (refusals == NULL) {
+            sar_progress_run(plans[i]->plan.comm_state, &refused);
+            continue;
+        }
+        refusals[i].args = refused;
+        sar_progress_begin(plans[i]->plan.comm_state, &refusals[i].args, &refusals[i].call);
     }
+    for (int i = 0; i < n && refusals != NULL; i++)
+        if (refusals[i].call.op.comm_state != NULL)
+            sar_progress_end(plans[i]->plan.comm_state, &refusals[i].call);
+    free(refusals);
 }
 
 static int raise_plan(MPIX_Sparse_plan plan, int i, const struct sar_error *error)
@@ -240,7 +260,8 @@ static int acquire_all(int n, MPIX_Sparse_plan plans[])
     for (int i = 0; i < acquired; i++)
         sar_mpi_request_drop(&plans[i]->req);
     int64_t fault = error.status == SAR_BAD_PLAN ? error.value : SAR_FAULT_NO_REQUEST;
-    refuse_all(n, plans,
+    bool other_kind = error.status == SAR_BAD_PLAN && error.value == SAR_FAULT_WRONG_KIND;
+    refuse_all(n, plans, other_kind ? plans[acquired] : NULL,
                &(struct sar_error){ .status = SAR_BAD_PLANS,
                                     .value = sar_error_plan_fault(acquired, fault) });
     return raise_plan(plans[acquired], acquired, &error);
@@ -329,7 +350,8 @@ int PMPIX_Sparse_plan_start_all(int n, MPIX_Sparse_plan plans[], MPI_Request req
     if (n < 0)
         return sar_error_code(start_all_name, SAR_BAD_N, n);
     if (n > 0 && plans != NULL && requests == NULL)
-        refuse_all(n, plans, &(struct sar_error){ .status = SAR_BAD_OUTPUT, .value = SAR_NULL_REQUESTS });
+        refuse_all(n, plans, NULL,
+                   &(struct sar_error){ .status = SAR_BAD_OUTPUT, .value = SAR_NULL_REQUESTS });
     if (n > 0 && (plans == NULL || requests == NULL))
         return sar_error_code(start_all_name, SAR_BAD_OUTPUT,
                               plans == NULL ? SAR_NULL_PLANS : SAR_NULL_REQUESTS);

@@ -257,7 +257,7 @@ class AllgatherCooPlan(CooPlan):
 
 def _problem_of(plans: Sequence[Plan]) -> Exception | None:
     """The exception for plans of which one cannot be started, as far as Python knows; None if there is
-    none. The C library finds the others, and tells the other ranks."""
+    none. The C library finds the others, and fails the calls of the other ranks."""
     for i, plan in enumerate(plans):
         if not isinstance(plan, Plan):
             return TypeError(f"plan_start_all() takes plans of dense arrays, Plan, not {type(plan).__name__}")

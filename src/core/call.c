@@ -222,7 +222,9 @@ static void find_tensor(struct sar_active_call *op)
 static void refuse_group(const struct sar_active_call *op)
 {
     const struct sar_error *error = &op->args->result.error;
-    if (op->group != 0 && error->status >= SAR_BAD_COUNT && error->status < SAR_MISMATCHED_CALL)
+    bool of_list = error->status == SAR_BAD_PLANS || error->status == SAR_BAD_OUTPUT ||
+                   error->status == SAR_BAD_NNZ; /* the Python package refuses lists by a negative nnz */
+    if (op->group != 0 && of_list)
         op->comm_state->refusal = (struct sar_comm_refusal){ op->group, *error };
 }
 

@@ -91,6 +91,7 @@ MPIX_Sparse_report_t sar_fallback_report(const struct sar_comm_state *comm_state
         .push_wire = "none",
         .pull_wire = "none",
         .partition = "none",
+        .threads = 1,
         .ranks = comm_state->comm.ranks,
         .nodes = comm_state->comm.nodes.n,
         .count = (MPI_Count)desc->count,

@@ -139,25 +139,32 @@ static void run_alone(struct sar_comm_state *comm_state, struct sar_call_args *a
     }
 }
 
-struct blocking_call {
-    struct sar_active_call op; /* first */
-    atomic_bool done;
-};
-
 static void set_done(struct sar_active_call *op)
 {
-    atomic_store(&((struct blocking_call *)op)->done, true);
+    atomic_store(&((struct sar_blocking_call *)op)->done, true);
+}
+
+void sar_progress_begin(struct sar_comm_state *comm_state, struct sar_call_args *args,
+                        struct sar_blocking_call *call)
+{
+    call->op.on_done = set_done;
+    sar_progress_post(comm_state, args, &call->op);
+}
+
+void sar_progress_end(struct sar_comm_state *comm_state, struct sar_blocking_call *call)
+{
+    int spins = 0;
+    while (!atomic_load(&call->done)) {
+        sar_progress();
+        sar_comm_backoff(&comm_state->comm, &spins);
+    }
 }
 
 static void run_behind_others(struct sar_comm_state *comm_state, struct sar_call_args *args)
 {
-    struct blocking_call blocking_call = { .op = { .on_done = set_done } };
-    int spins = 0;
-    sar_progress_post(comm_state, args, &blocking_call.op);
-    while (!atomic_load(&blocking_call.done)) {
-        sar_progress();
-        sar_comm_backoff(&comm_state->comm, &spins);
-    }
+    struct sar_blocking_call call = { .op = { .plan = NULL } };
+    sar_progress_begin(comm_state, args, &call);
+    sar_progress_end(comm_state, &call);
 }
 
 void sar_progress_run(struct sar_comm_state *comm_state, struct sar_call_args *args)

@@ -5,10 +5,26 @@
 #ifndef SAR_CORE_PROGRESS_H
 #define SAR_CORE_PROGRESS_H
 
+#include <stdatomic.h>
+
 #include "core/active_call.h"
 
 /** Runs a call to its end. Collective; blocking. The error is in args->result.error. */
 void sar_progress_run(struct sar_comm_state *comm_state, struct sar_call_args *args);
+
+/** A call that this rank waits for. */
+struct sar_blocking_call {
+    struct sar_active_call op; /**< first; zero before it begins */
+    atomic_bool done;
+};
+
+/** Starts a call that sar_progress_end waits for, so that several communicators have calls at once. Local, as
+ * sar_progress_post. */
+void sar_progress_begin(struct sar_comm_state *comm_state, struct sar_call_args *args,
+                        struct sar_blocking_call *call);
+
+/** Waits for the end of a call that has begun. Collective; blocking. */
+void sar_progress_end(struct sar_comm_state *comm_state, struct sar_blocking_call *call);
 
 /** Starts a call, which sar_progress advances; op->on_done is called at its end. Local, but all ranks post
  * their calls in the same order. */

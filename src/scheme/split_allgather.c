@@ -44,14 +44,14 @@ static int next_count(int parts, int ranks)
 
 /* Returns the share of all sums in the largest sequence of `parts` parts. Where it is not known how they
  * spread, the parts beside the largest are equal. */
-static double max_parts_share(const struct sar_agreed *a, int parts)
+static double max_parts_share(const struct sar_agreed *a, const struct sar_spread *spread, double share,
+                              int parts)
 {
-    double ranks = a->machine.ranks, share = sar_range_parts_max_union_share(a, ranks);
-    double equal = share + (parts - 1) * (1 - share) / fmax(ranks - 1, 1);
+    double ranks = a->machine.ranks, equal = share + (parts - 1) * (1 - share) / fmax(ranks - 1, 1);
     if (parts == 1 || !sar_spread_is_known(a))
         return equal;
-    struct sar_spread spread = sar_spread_make(a, ranks);
-    return sar_spread_max_share(&spread, a->machine.ranks, parts);
+    double chance = sar_agreed_max_load(a, ranks / parts, ranks, 1) * parts / ranks;
+    return fmin(fmax(sar_spread_max_share(spread, a->machine.ranks, parts), chance), 1);
 }
 
 /* pull_wire: preferred format of the pull, or NULL. */
@@ -65,11 +65,15 @@ static double seconds_with(const struct sar_agreed *a, const struct sar_wire *pu
     double work = a->data.nnz_max + a->data.nnz_mean * ranks * share + 2 * sums + (ranks - 1) * push.work;
     double time = sar_agreed_exchange(a, ranks - 1, (ranks - 1) * push.bytes);
     struct sar_wire_policy policy = { .preferred = pull_wire };
+    struct sar_spread spread = { .weight = { 0 } };
+    double sums_share = sar_range_parts_max_union_share(a, ranks);
+    if (sar_spread_is_known(a))
+        spread = sar_spread_make(a, ranks);
     layout.index_size = a->desc.index_size;
     for (int parts = 1; parts < m->ranks; parts += next_count(parts, m->ranks)) {
         int moved = next_count(parts, m->ranks);
         layout.slots = part * (uint64_t)moved;
-        double nnz = fmin(sums * max_parts_share(a, moved), (double)layout.slots);
+        double nnz = fmin(sums * max_parts_share(a, &spread, sums_share, moved), (double)layout.slots);
         struct sar_cost pull = sar_agreed_cost_with(a, true, &policy, &layout, nnz);
         time += m->alpha + pull.bytes * m->beta;
         work += pull.work;

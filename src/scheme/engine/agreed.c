@@ -262,7 +262,8 @@ struct sar_partition_map sar_agreed_partition_map_of(const struct sar_agreed *ag
     double p = parts, nnz = fmax(agreed->data.nnz_mean, 1);
     enum sar_partition_kind kind =
         agreed->partition.kind < 0 ? SAR_PARTITION_HASH : (enum sar_partition_kind)agreed->partition.kind;
-    unsigned grain = MAX_GRAIN;
+    unsigned grain =
+        MAX_GRAIN; /* the limit is for the bound of the Zen paper's Theorem 2, not for the mean */
     while (grain > 1 && 1 + sqrt(2 * p * log(p) * grain / nnz) > agreed->partition.max_imbalance)
         grain /= 2;
     if (kind == SAR_PARTITION_HIERARCHICAL)

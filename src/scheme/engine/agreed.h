@@ -192,8 +192,8 @@ double sar_agreed_inter_exchange(const struct sar_agreed *agreed, double message
 double sar_agreed_exchange(const struct sar_agreed *agreed, double messages, double bytes);
 
 /** Returns the mean of the largest of n independent variates with the standard normal distribution, 1 <= n.
- * It is near sqrt(2 ln n), the bound of Theorem 2 of the Zen paper, for many: .85 of that for 256, .75 for
- * 16, .48 for 2. Pure. */
+ * It is .85 of sqrt(2 ln n), the bound of Theorem 2 of the Zen paper, for 256, .75 for 16, .48 for 2. A few
+ * percent too large above 16384. Pure. */
 double sar_max_of_normal(double n);
 
 /** Returns the predicted elements of the largest part over the mean part, in a partition map with stripes.

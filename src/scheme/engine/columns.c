@@ -27,7 +27,7 @@ static void set_unit(struct sar_columns *c, size_t value_size)
 {
     size_t slices = (size_t)sar_columns_max_slices(c), row_bytes = c->row_len * value_size;
     bool equal = c->ranks % c->groups == 0;
-    if (equal && row_bytes % (CACHE_LINE_BYTES * slices) == 0 && value_size <= CACHE_LINE_BYTES)
+    if (equal && row_bytes % (CACHE_LINE_BYTES * slices) == 0 && CACHE_LINE_BYTES % value_size == 0)
         c->unit_values = CACHE_LINE_BYTES / value_size;
     else if (!equal || row_bytes % (c->unit_values * value_size * slices) != 0)
         c->unit_values = 1;
@@ -55,8 +55,6 @@ struct sar_slice sar_columns_slice(const struct sar_columns *c, int owner)
     int group = sar_columns_group(c, owner), first = sar_columns_first_owner(c, group);
     size_t slices = (size_t)(sar_columns_first_owner(c, group + 1) - first), i = (size_t)(owner - first);
     size_t begin = c->units * i / slices * c->unit_values, end = c->units * (i + 1) / slices * c->unit_values;
-    if (end > c->row_len)
-        end = c->row_len;
     return (struct sar_slice){ begin, end - begin };
 }
 
@@ -69,8 +67,8 @@ struct sar_slice sar_columns_share_slice(const struct sar_columns *c, int share)
 
 size_t sar_columns_max_slice_len(const struct sar_columns *c)
 {
-    size_t fewest = (size_t)(c->ranks / c->groups), len = (c->units + fewest - 1) / fewest * c->unit_values;
-    return len < c->row_len ? len : c->row_len;
+    size_t fewest = (size_t)(c->ranks / c->groups);
+    return (c->units + fewest - 1) / fewest * c->unit_values;
 }
 
 struct sar_vec_desc sar_columns_slice_desc(const struct sar_vec_desc *desc, struct sar_slice slice)

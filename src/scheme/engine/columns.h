@@ -24,7 +24,7 @@ struct sar_columns {
     int ranks, groups;
     int shares;         /**< shares of a row: a rank exchanges messages with the owners of one share alone */
     size_t row_len;     /**< basic values of a row */
-    size_t unit_values; /**< basic values of a unit: slices consist of whole units, but for the row's end */
+    size_t unit_values; /**< basic values of a unit: slices consist of whole units */
     size_t units;       /**< units of a row */
 };
 

@@ -268,8 +268,8 @@ static double relayed_seconds(const struct sar_agreed *a, const struct sar_owner
            (e->segments.n - 2) * step_seconds(a, terms, steps, 3);
 }
 
-/* Sets the numbers of a relayed pull. Parts are normally distributed; the largest of p is M(p) standard
- * deviations above the mean, M(p) = sar_max_of_normal, and the excess of parts above the mean is 0.4
+/* Sets the numbers of a relayed pull. Parts are normally distributed; the largest of p is N(p) standard
+ * deviations above the mean, N(p) = sar_max_of_normal, and the excess of parts above the mean is 0.4
  * deviations on average. Every second owner defers half a message more than that. Let m messages of a rank be
  * deferred on average; they are few and independent, so that of one of n ranks m + sqrt(2 m ln n) are, and it
  * receives as many in the step of relays. */

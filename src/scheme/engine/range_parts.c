@@ -26,13 +26,15 @@ static double guessed_imbalance(const struct sar_agreed *a, double ratio, double
     return fmax(pow(a->data.skewness, sqrt(ratio / k)), sar_agreed_max_load(a, a->machine.ranks, k, 1));
 }
 
-/* At least the elements of a single rank. The variation by chance is beside that of the spread. */
+/* At least the variation by chance. Where quantiles are unknown, also at least the elements of one rank. */
 double sar_range_parts_max_union_share(const struct sar_agreed *a, double k)
 {
     double ratio = fmax(sar_densification_at(&a->data.densification, k), 1), ranks = a->machine.ranks;
     if (sar_spread_is_known(a)) {
-        struct sar_spread spread = sar_spread_make(a, k);
         double even = 1 / ranks, chance = sar_agreed_max_load(a, ranks, k, 1) * even;
+        if (sar_spread_is_even(a))
+            return fmin(chance, 1);
+        struct sar_spread spread = sar_spread_make(a, k);
         return fmin(fmax(sar_spread_max_share(&spread, a->machine.ranks, 1), chance), 1);
     }
     double share = guessed_imbalance(a, ratio, k) / ranks;

@@ -2,8 +2,8 @@
 /* The elements of a rank are known by quantiles: each bin has equally many. Where a rank has a share d of the
  * elements, the union of all ranks has u(d) = c d / (1 + c d): few ranks have the same elements where there
  * are few, and there are no more than all. c makes the sum that of the agreed union. No function of the math
- * library is called but fabs, fmax and sqrt, which are exact: the last bits of others may differ between
- * machines. */
+ * library is called but fabs, fmin, fmax and sqrt, which are exact: the last bits of others may differ
+ * between machines. */
 
 #include "scheme/engine/spread.h"
 
@@ -148,13 +148,17 @@ static double position_of(const struct sar_spread *s, double weight)
     return s->position[k] + fmin(within, 1) * (s->position[k + 1] - s->position[k]);
 }
 
+/* Both spreads have the bins of one vector, and are even within them, so that the fullest parts begin or end
+ * about where a bin does. */
 double sar_spread_max_share_of_even(const struct sar_spread *rank, const struct sar_spread *all, int n)
 {
-    double most = 0, begin = 0;
-    for (int i = 1; i <= n; i++) {
-        double end = position_of(rank, (double)i / n);
-        most = fmax(most, sar_spread_share(all, begin, end));
-        begin = end;
+    double most = 0;
+    for (int k = 0; k <= SAR_QUANTILE_BINS; k++) {
+        int at = (int)(rank->weight[k] * n), first = at > 0 ? at - 1 : 0;
+        for (int i = first; i < n && i <= at + 1; i++) {
+            double begin = position_of(rank, (double)i / n), end = position_of(rank, (i + 1.) / n);
+            most = fmax(most, sar_spread_share(all, begin, end));
+        }
     }
     return most;
 }

@@ -69,19 +69,25 @@ static void try_refusals(MPI_Comm comm)
     free_layers(layers, FEW);
 }
 
-enum wrong { NULL_PLAN, COORDINATES, TWICE, FREED_COMM, NULL_REQUESTS, WRONGS };
+enum wrong { NULL_PLAN, COORDINATES, TWICE, FREED_COMM, NULL_REQUESTS, OTHER_COMM, WRONGS };
 
 /* One plan is wrong on one rank, or on all. The others are fused, or have calls of their own, on two
  * communicators. */
 static void try_wrong_list(MPIX_Sparse_plan *plans, int n, const MPIX_Sparse_plan *others, enum wrong wrong,
                            bool mine)
 {
-    static const char *const texts[WRONGS] = { "is null", "is of the other kind", "is in use",
-                                               "is of a communicator", "argument requests is null" };
+    static const char *const texts[WRONGS] = { "is null",
+                                               "is of the other kind",
+                                               "is in use",
+                                               "is of a communicator",
+                                               "argument requests is null",
+                                               "is of the other kind" };
     MPI_Request requests[2 * FEW];
     int at = wrong == NULL_PLAN ? 0 : n - 1;
     MPIX_Sparse_plan right = plans[at];
-    const MPIX_Sparse_plan bad[WRONGS] = { MPIX_SPARSE_PLAN_NULL, others[0], plans[1], others[1], right };
+    const MPIX_Sparse_plan bad[WRONGS] = {
+        MPIX_SPARSE_PLAN_NULL, others[0], plans[1], others[1], right, others[2]
+    };
     plans[at] = mine ? bad[wrong] : right;
     int code = MPIX_Sparse_plan_start_all(n, plans, mine && wrong == NULL_REQUESTS ? NULL : requests);
     if (mine)
@@ -97,14 +103,34 @@ static void try_wrong_list(MPIX_Sparse_plan *plans, int n, const MPIX_Sparse_pla
     plans[at] = right;
 }
 
+/* Rank 0 and rank 1 have errors in plans of different communicators. */
+static void try_two_faults(MPIX_Sparse_plan *plans, int n)
+{
+    MPI_Request requests[2 * FEW];
+    MPIX_Sparse_plan right = MPIX_SPARSE_PLAN_NULL;
+    if (rank < 2) {
+        right = plans[rank];
+        plans[rank] = MPIX_SPARSE_PLAN_NULL;
+    }
+    int code = MPIX_Sparse_plan_start_all(n, plans, requests);
+    if (rank < 2) {
+        check_error(code, "is null", -1);
+        plans[rank] = right;
+        return;
+    }
+    check_success(code, "MPIX_Sparse_plan_start_all");
+    for (int i = 0; i < n; i++)
+        check_error(MPI_Wait(&requests[i], MPI_STATUS_IGNORE), "is null", -1);
+}
+
 /* Where all starts are checked, a list that is wrong on one rank is an error on all, and no rank waits. */
 static void try_wrong_lists(const char *fuse)
 {
-    MPIX_Sparse_plan plans[2 * FEW], others[2];
+    MPIX_Sparse_plan plans[2 * FEW], others[3];
     float in = 1, out;
     setenv("MPIX_SPARSE_CHECK_STARTS", "on", 1);
-    MPI_Comm comm[3];
-    for (int i = 0; i < 3; i++)
+    MPI_Comm comm[4];
+    for (int i = 0; i < 4; i++)
         comm[i] = settings_comm(&(struct settings){ NULL, NULL, NULL, NULL, NULL });
     unsetenv("MPIX_SPARSE_CHECK_STARTS");
     struct layer *here = make_layers(FEW, FEW, comm[0], "balanced", fuse);
@@ -116,6 +142,9 @@ static void try_wrong_lists(const char *fuse)
                                              &others[1]),
                   "MPIX_Sparse_allreduce_init");
     MPI_Comm_free(&comm[2]);
+    check_success(MPIX_Sparse_allreduce_coo_init(MPI_INT32_T, 10, MPI_FLOAT, MPI_SUM, comm[3], MPI_INFO_NULL,
+                                                 &others[2]),
+                  "MPIX_Sparse_allreduce_coo_init");
     for (int i = 0; i < FEW; i++) {
         plans[2 * i] = here[i].plan;
         plans[2 * i + 1] = there[i].plan;
@@ -130,12 +159,19 @@ static void try_wrong_lists(const char *fuse)
             check_against_mpi(here, FEW);
         }
     }
-    for (int i = 0; i < 2; i++)
+    check_case("two ranks with faults in plans of different communicators, fuse %s", fuse);
+    check_alarm(TIMEOUT);
+    try_two_faults(plans, 2 * FEW);
+    fill_layers(there, FEW, 0, true);
+    start_together(there, FEW, 0);
+    check_against_mpi(there, FEW);
+    for (int i = 0; i < 3; i++)
         check_success(MPIX_Sparse_plan_free(&others[i]), "MPIX_Sparse_plan_free");
     free_layers(here, FEW);
     free_layers(there, FEW);
     MPI_Comm_free(&comm[0]);
     MPI_Comm_free(&comm[1]);
+    MPI_Comm_free(&comm[3]);
 }
 
 /* Rank 0 lists two plans in another order. */
