@@ -443,7 +443,7 @@ static enum sar_status finish(struct sar_task *task)
 }
 
 /* Runs after a failure, too: no rank will map the result any more. */
-static void end(struct sar_task *task)
+static void close_call(struct sar_task *task)
 {
     const struct state *state = task->state;
     if (state->result != NULL)
@@ -485,7 +485,7 @@ static const struct sar_stage stages[] = {
     { .compute = copy_in, .post = barrier_input },
     { .compute = reduce, .post = barrier_reduced },
     { .compute = place_parts, .post = barrier_placed },
-    { .compute = finish, .post = end },
+    { .compute = finish, .post = close_call },
     { .compute = NULL },
 };
 
