@@ -157,6 +157,11 @@ def _prepare(comm: Any) -> None:
         _counts.register(comm, "of the program")
 
 
+def checks_starts(hints: Mapping[str, Any] | None) -> bool:
+    """True unless the hints of a plan turn the checks of its starts off."""
+    return str((hints or {}).get("check_starts", "on")).lower() not in ("off", "0", "no", "false")
+
+
 def info_of_plan(comm: Any, type_name: str, hints: Mapping[str, Any] | None, problem: str = "") -> Info:
     """The hints of a plan: the user's, those of its type, and that its starts are checked, if calls on its
     communicator are checked.

@@ -23,6 +23,7 @@ class _Plan:
         self.handle = ctypes.c_void_p()
         self._last: PendingCall | None = None  # the last call that has started
         self._comm: Any = None
+        self._checks = True  # the ranks compare each start, so that a refusal meets one of their calls
 
     def _begin_or_refuse(self, pending: PendingCall, code: int) -> Handle:
         """The handle of a call, by the error code of its start. An error, which only this rank knows, makes
@@ -31,7 +32,8 @@ class _Plan:
             self._last = pending
             return pending.begin(code)
         error = Error(_mpi.error_string(code), code)
-        _refusal.refuse_start(error, self._comm)
+        if self._checks:
+            _refusal.refuse_start(error, self._comm)
         raise error
 
     def free(self) -> None:
@@ -89,7 +91,7 @@ class Plan(_Plan):
             plan = ctypes.byref(self.handle)
             code = library.MPIX_Sparse_allreduce_init(*self._call.buffers, info, plan)
         made.check(code, self._call.comm)
-        self._comm = self._call.comm
+        self._comm, self._checks = self._call.comm, _hints.checks_starts(hints)
         _counts.register_plan(self.handle, self._comm)
 
     def pending(self) -> PendingCall:
@@ -145,7 +147,7 @@ class CooPlan(_Plan):
         made = _refusal.prepare(_refusal.refuse_call, comm, _hints.info_of_plan, *how)
         with made as info:
             code = self._open(*tensor, info, ctypes.byref(self.handle))
-        self._comm = tensor[-1]
+        self._comm, self._checks = tensor[-1], _hints.checks_starts(hints)
         made.check(code, self._comm)
         _counts.register_plan(self.handle, self._comm)
 
@@ -281,8 +283,11 @@ def plan_start_all(plans: Sequence[Plan]) -> list[Handle]:
     """
     problem = _problem_of(plans)
     if problem is not None:
-        for comm in {plan._comm.value: plan._comm for plan in plans if isinstance(plan, Plan)}.values():
-            _refusal.refuse_start(problem, comm)
+        given = [plan for plan in plans if isinstance(plan, Plan)]
+        unchecked = {plan._comm.value for plan in given if not plan._checks}
+        for value, comm in {plan._comm.value: plan._comm for plan in given}.items():
+            if value not in unchecked:
+                _refusal.refuse_start(problem, comm)
         raise problem
     pending_calls = [plan.pending() for plan in plans]
     handles = (ctypes.c_void_p * len(plans))(*(plan.handle.value for plan in plans))

@@ -82,6 +82,19 @@ class Plans(unittest.TestCase):
                 for out in mpix_sparse.wait_all(mpix_sparse.plan_start_all(plans)):
                     self.assertEqual(out.tolist(), 3 * [SIZE])
 
+    def test_unchecked(self):
+        """Where starts are not checked, an error is an exception on its rank, which makes no call."""
+        source = numpy.ones(3, "float32")
+        plan = mpix_sparse.Plan(source, hints={"check_starts": "off"})
+        freed = mpix_sparse.Plan(source, hints={"check_starts": False})
+        freed.free()
+        if RANK == 0:
+            for start in freed.start, lambda: mpix_sparse.plan_start_all([plan, freed]):
+                with self.assertRaises(mpix_sparse.Error):
+                    start()
+        self.assertEqual(plan.start().wait().tolist(), 3 * [SIZE])
+        self.assertEqual(mpix_sparse.allreduce(source).tolist(), 3 * [SIZE])
+
     def test_coo(self):
         plan = mpix_sparse.CooPlan(COUNT, "float32", row=4)
         result = None
