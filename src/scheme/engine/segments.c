@@ -23,17 +23,6 @@ void sar_segments_weigh(const struct sar_agreed *a, struct sar_segments *s)
     }
 }
 
-/* Returns the share of the slots below which segments [0, i) have their share of the elements. */
-static double position_of(const struct sar_segments *s, uint32_t i)
-{
-    const double *position = s->spread.position, *sum = s->spread.weight;
-    double weight = (double)i / s->n;
-    int k = 0;
-    while (k < SAR_QUANTILE_BINS - 1 && sum[k + 1] <= weight)
-        k++;
-    return position[k] + (weight - sum[k]) / (sum[k + 1] - sum[k]) * (position[k + 1] - position[k]);
-}
-
 /* Each segment has one unit, and a share of the units that remain. */
 uint64_t sar_segments_begin(const struct sar_segments *s, uint32_t i)
 {
@@ -42,5 +31,6 @@ uint64_t sar_segments_begin(const struct sar_segments *s, uint32_t i)
     if (!s->weighted)
         return i * s->equal;
     uint64_t units = (s->slots + s->unit - 1) / s->unit;
-    return (i + (uint64_t)(position_of(s, i) * (double)(units - s->n))) * s->unit;
+    return (i + (uint64_t)(sar_spread_position(&s->spread, (double)i / s->n) * (double)(units - s->n))) *
+           s->unit;
 }

@@ -2,8 +2,8 @@
 /* The elements of a rank are known by quantiles: each bin has equally many. Where a rank has a share d of the
  * elements, the union of all ranks has u(d) = c d / (1 + c d): few ranks have the same elements where there
  * are few, and there are no more than all. c makes the sum that of the agreed union. No function of the math
- * library is called but fabs, fmin, fmax and sqrt, which are exact: the last bits of others may differ
- * between machines. */
+ * library is called but fabs, fmax and sqrt, which are exact: the last bits of others may differ between
+ * machines. */
 
 #include "scheme/engine/spread.h"
 
@@ -107,14 +107,25 @@ struct sar_spread sar_spread_make(const struct sar_agreed *a, double k)
     return s;
 }
 
+/* Returns the value, where x is `at`, of the function that is y[k] at x[k] and linear between these. */
+static double interpolate(const double x[], const double y[], double at)
+{
+    int k = 0;
+    while (k < SAR_QUANTILE_BINS - 1 && x[k + 1] <= at)
+        k++;
+    double within = (at - x[k]) / (x[k + 1] - x[k]);
+    return y[k] + (within < 1 ? within : 1) * (y[k + 1] - y[k]);
+}
+
 /* Returns the share of the elements below a share of the length. */
 static double below(const struct sar_spread *s, double position)
 {
-    int k = 0;
-    while (k < SAR_QUANTILE_BINS - 1 && s->position[k + 1] <= position)
-        k++;
-    double within = (position - s->position[k]) / (s->position[k + 1] - s->position[k]);
-    return s->weight[k] + (within < 1 ? within : 1) * (s->weight[k + 1] - s->weight[k]);
+    return interpolate(s->position, s->weight, position);
+}
+
+double sar_spread_position(const struct sar_spread *s, double weight)
+{
+    return interpolate(s->weight, s->position, weight);
 }
 
 double sar_spread_share(const struct sar_spread *s, double begin, double end)
@@ -138,16 +149,6 @@ double sar_spread_max_share(const struct sar_spread *s, int n, int run)
     return most;
 }
 
-/* Returns the share of the length below which a share of the elements lies. */
-static double position_of(const struct sar_spread *s, double weight)
-{
-    int k = 0;
-    while (k < SAR_QUANTILE_BINS - 1 && s->weight[k + 1] <= weight)
-        k++;
-    double within = (weight - s->weight[k]) / (s->weight[k + 1] - s->weight[k]);
-    return s->position[k] + fmin(within, 1) * (s->position[k + 1] - s->position[k]);
-}
-
 /* Both spreads have the bins of one vector, and are even within them, so that the fullest parts begin or end
  * about where a bin does. */
 double sar_spread_max_share_of_even(const struct sar_spread *rank, const struct sar_spread *all, int n)
@@ -156,7 +157,8 @@ double sar_spread_max_share_of_even(const struct sar_spread *rank, const struct 
     for (int k = 0; k <= SAR_QUANTILE_BINS; k++) {
         int at = (int)(rank->weight[k] * n), first = at > 0 ? at - 1 : 0;
         for (int i = first; i < n && i <= at + 1; i++) {
-            double begin = position_of(rank, (double)i / n), end = position_of(rank, (i + 1.) / n);
+            double begin = sar_spread_position(rank, (double)i / n);
+            double end = sar_spread_position(rank, (i + 1.) / n);
             most = fmax(most, sar_spread_share(all, begin, end));
         }
     }

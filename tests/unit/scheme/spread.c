@@ -85,8 +85,8 @@ static void test_shares(void **state)
     }
 }
 
-/* Of elements of which 3 of 4 lie in the first eighth, one of 8 parts has 3 of 4, and 4 in a row have those
- * and 3 / 7 of the others. */
+/* 3 of 4 elements lie in the first eighth. So one of 8 parts has 3 of 4 elements, and 4 parts in a row have
+ * these and 3 / 7 of the others. */
 static void test_max_share(void **state)
 {
     struct sar_agreed a = agreed_of(8, 0.001, 0.75);
