@@ -205,9 +205,10 @@ def _copy_library(sources: Path, target: Path) -> None:
         _copy(sources / folder, target / folder)
     # configure runs none of these parts; Makefile.in depends on their fragments.
     fragments = [file for folder in LIBRARY_FRAGMENTS.split() for file in (sources / folder).glob("*.am")]
-    for file in fragments + [sources / "tests/run-mpi"]:
+    templates = [file for folder in LIBRARY_FRAGMENTS.split() for file in (sources / folder).rglob("*.h.in")]
+    for file in fragments + templates + [sources / "tests/run-mpi"]:
         destination = target / file.relative_to(sources)
-        destination.parent.mkdir(exist_ok=True)
+        destination.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(file, destination)
 
 
