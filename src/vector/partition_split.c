@@ -4,12 +4,12 @@
  * reading them again.
  *
  * Elements of one block, a run, go to one part, where their slots follow each other at a constant difference
- * from their indices. If blocks have two elements or more, runs are located and moved, some elements at a
- * time; the next run overwrites any excess. Otherwise elements are located and moved one by one, or, into
- * few parts, by comparisons of whole SIMD vectors.
+ * from their indices. Where blocks have some elements, runs are located and moved, some elements at a time;
+ * the next run overwrites any excess. Otherwise elements are located and moved one by one, or, into few
+ * parts, by comparisons of whole SIMD vectors.
  *
  *     time = two passes over the indices, one over the values;
- *            .3 to 2 ns for an element of runs, 3 without */
+ *            1.5 to 3 ns for an element with AVX-512, 2 to 4.5 without */
 
 #include "vector/partition.h"
 
@@ -19,179 +19,17 @@
 #endif
 
 #include "base/parallel.h"
+#include "vector/partition_locate.h"
 
 enum {
-    CHUNK = 1024,        /* elements located at a time */
-    FEW_PARTS = 8,       /* parts up to which SIMD comparisons count and move */
-    LANES_AVX512 = 16,   /* slots in a vector of AVX-512 */
-    BATCH = 8,           /* elements of a run moved at a time */
-    RUN_ELEMENTS = 2,    /* elements for a block from which on runs are faster */
-    FEW_RUN_ELEMENTS = 4 /* the same, of few parts */
+    CHUNK = SAR_LOCATE_BATCH,
+    FEW_PARTS = 8,           /* parts up to which SIMD comparisons count and move */
+    LANES_AVX512 = 16,       /* slots in a vector of AVX-512 */
+    BATCH = 8,               /* elements of a run moved at a time */
+    RUN_ELEMENTS = 8,        /* elements for four blocks from which on runs are faster */
+    RUN_ELEMENTS_AVX512 = 5, /* the same, of runs located in vectors */
+    FEW_RUN_ELEMENTS = 16    /* the same, of few parts */
 };
-
-/* Part and slot of each element of a batch. */
-struct slots_batch {
-    uint32_t part[CHUNK], slot[CHUNK];
-};
-
-SAR_INLINE void locate_as(const struct sar_partition_map *map, const void *index, unsigned size, size_t from,
-                          size_t n, struct slots_batch *to)
-{
-    for (size_t i = 0; i < n; i++) {
-        struct sar_slot at = sar_partition_map_locate(map, sar_index_get(index, size, from + i));
-        to->part[i] = at.part;
-        to->slot[i] = (uint32_t)at.slot;
-    }
-}
-
-SAR_INLINE void locate32(const struct sar_partition_map *map, const uint32_t *index, size_t n,
-                         struct slots_batch *to)
-{
-    for (size_t i = 0; i < n; i++) {
-        struct sar_slot32 at = sar_partition_map_locate32(map, index[i]);
-        to->part[i] = at.part;
-        to->slot[i] = at.slot;
-    }
-}
-
-/* The common kinds of map have loops in which kind and index size are constants. */
-#define DEFINE_LOCATE(name, map_kind)                                                                 \
-    SAR_CLONES static void name(const struct sar_partition_map *map, const uint32_t *index, size_t n, \
-                                struct slots_batch *to)                                               \
-    {                                                                                                 \
-        struct sar_partition_map fixed = *map;                                                        \
-        fixed.kind = map_kind;                                                                        \
-        fixed.blocks_fit_32 = true;                                                                   \
-        locate32(&fixed, index, n, to);                                                               \
-    }
-
-DEFINE_LOCATE(locate_hash, SAR_PARTITION_HASH)
-DEFINE_LOCATE(locate_cyclic, SAR_PARTITION_CYCLIC)
-
-/* Indices ascend: all below `end` are in the block of the one before. */
-SAR_INLINE void locate_in_blocks(const struct sar_partition_map *map, const void *index, unsigned size,
-                                 size_t from, size_t n, struct slots_batch *to)
-{
-    uint64_t end = 0, to_slot = 0;
-    uint32_t part = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint64_t at = sar_index_get(index, size, from + i);
-        if (at >= end) {
-            struct sar_slot slot = sar_partition_map_locate(map, at);
-            part = slot.part;
-            to_slot = slot.slot - at;
-            end = at - at % map->grain + map->grain;
-        }
-        to->part[i] = part;
-        to->slot[i] = (uint32_t)(at + to_slot);
-    }
-}
-
-static void locate(const struct sar_partition_map *map, const struct sar_vec_desc *desc, const void *index,
-                   size_t from, size_t n, struct slots_batch *to)
-{
-    bool narrow = map->blocks_fit_32 && map->parts > 1 && desc->index_size == 4;
-    if (narrow && map->kind == SAR_PARTITION_HASH)
-        locate_hash(map, (const uint32_t *)index + from, n, to);
-    else if (narrow && map->kind == SAR_PARTITION_CYCLIC)
-        locate_cyclic(map, (const uint32_t *)index + from, n, to);
-    else if (map->kind == SAR_PARTITION_BLOCKS)
-        SAR_FOR_INDEX_SIZE(desc->index_size, locate_in_blocks(map, index, INDEX_SIZE, from, n, to));
-    else
-        SAR_FOR_INDEX_SIZE(desc->index_size, locate_as(map, index, INDEX_SIZE, from, n, to));
-}
-
-/* The runs of a batch of elements. */
-struct runs_batch {
-    size_t n;
-    uint32_t start[CHUNK + LANES_AVX512 + 1]; /* first element; that of run n is the end of the batch */
-    uint32_t block[CHUNK + LANES_AVX512];
-    uint32_t part[CHUNK];
-    uint32_t to_slot[CHUNK]; /* slot = index + to_slot, modulo 2^32 */
-};
-
-/* Adds the runs that start at elements [from, n), from > 0. */
-SAR_INLINE void find_runs_from(const uint32_t *index, size_t from, size_t n, unsigned shift,
-                               struct runs_batch *runs)
-{
-    size_t k = runs->n;
-    for (size_t i = from; i < n; i++) {
-        uint32_t block = index[i] >> shift;
-        runs->start[k] = (uint32_t)i;
-        runs->block[k] = block;
-        k += block != index[i - 1] >> shift;
-    }
-    runs->start[k] = (uint32_t)n;
-    runs->n = k;
-}
-
-#if defined(SAR_AVX512)
-SAR_AVX512 static void find_runs_wide(const uint32_t *index, size_t n, unsigned shift,
-                                      struct runs_batch *runs)
-{
-    const __m512i step = _mm512_set1_epi32(LANES_AVX512);
-    __m512i at = _mm512_add_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
-                                  _mm512_set1_epi32(1));
-    __m128i bits = _mm_cvtsi32_si128((int)shift);
-    size_t i = 1, k = runs->n;
-    for (; i + LANES_AVX512 <= n; i += LANES_AVX512, at = _mm512_add_epi32(at, step)) {
-        __m512i block = _mm512_srl_epi32(_mm512_loadu_si512(index + i), bits);
-        __m512i before = _mm512_srl_epi32(_mm512_loadu_si512(index + i - 1), bits);
-        __mmask16 starts = _mm512_cmpneq_epi32_mask(block, before);
-        _mm512_storeu_si512(runs->start + k, _mm512_maskz_compress_epi32(starts, at));
-        _mm512_storeu_si512(runs->block + k, _mm512_maskz_compress_epi32(starts, block));
-        k += (size_t)__builtin_popcount(sar_mask_bits(starts));
-    }
-    runs->n = k;
-    find_runs_from(index, i, n, shift, runs);
-}
-#else
-#define find_runs_wide(index, n, shift, runs) ((void)0)
-#endif
-
-static void find_runs(const uint32_t *index, size_t n, unsigned shift, struct runs_batch *runs)
-{
-    runs->n = 1;
-    runs->start[0] = 0;
-    runs->block[0] = index[0] >> shift;
-    if (sar_has_avx512())
-        find_runs_wide(index, n, shift, runs);
-    else
-        find_runs_from(index, 1, n, shift, runs);
-}
-
-SAR_INLINE void locate_runs_by(const struct sar_partition_map *map, struct runs_batch *runs)
-{
-    for (size_t i = 0; i < runs->n; i++) {
-        uint32_t index = runs->block[i] << map->grain_shift;
-        struct sar_slot32 at = sar_partition_map_locate32(map, index);
-        runs->part[i] = at.part;
-        runs->to_slot[i] = at.slot - index;
-    }
-}
-
-/* As locate: the common kinds of map have loops of their own. */
-#define DEFINE_LOCATE_RUNS(name, map_kind)                                                  \
-    SAR_CLONES static void name(const struct sar_partition_map *map, struct runs_batch *to) \
-    {                                                                                       \
-        struct sar_partition_map fixed = *map;                                              \
-        fixed.kind = map_kind;                                                              \
-        fixed.blocks_fit_32 = true;                                                         \
-        locate_runs_by(&fixed, to);                                                         \
-    }
-
-DEFINE_LOCATE_RUNS(locate_runs_hash, SAR_PARTITION_HASH)
-DEFINE_LOCATE_RUNS(locate_runs_cyclic, SAR_PARTITION_CYCLIC)
-
-static void locate_runs(const struct sar_partition_map *map, const uint32_t *index, size_t n,
-                        struct runs_batch *runs)
-{
-    find_runs(index, n, map->grain_shift, runs);
-    if (map->kind == SAR_PARTITION_HASH)
-        locate_runs_hash(map, runs);
-    else
-        locate_runs_cyclic(map, runs);
-}
 
 /* Where elements are moved to. */
 struct target {
@@ -203,7 +41,7 @@ struct target {
     unsigned char *value;
 };
 
-SAR_INLINE void move_as(const struct slots_batch *at, const unsigned char *from, size_t n, size_t bytes,
+SAR_INLINE void move_as(const struct sar_slots_batch *at, const unsigned char *from, size_t n, size_t bytes,
                         const struct target *t)
 {
     size_t *restrict next = t->next;
@@ -218,7 +56,7 @@ SAR_INLINE void move_as(const struct slots_batch *at, const unsigned char *from,
 
 #if defined(SAR_AVX512)
 /* Move elements of 4 bytes into few parts; n is a multiple of LANES_AVX512. */
-SAR_AVX512 static void move4_wide(const struct slots_batch *at, const uint32_t *from, size_t n,
+SAR_AVX512 static void move4_wide(const struct sar_slots_batch *at, const uint32_t *from, size_t n,
                                   const struct target *t)
 {
     uint32_t *value = (uint32_t *)t->value;
@@ -239,7 +77,8 @@ SAR_AVX512 static void move4_wide(const struct slots_batch *at, const uint32_t *
 #define move4_wide(at, from, n, t) ((void)0)
 #endif
 
-static void move(const struct slots_batch *at, const unsigned char *from, size_t n, const struct target *t)
+static void move(const struct sar_slots_batch *at, const unsigned char *from, size_t n,
+                 const struct target *t)
 {
     if (t->bytes == 4 && n == CHUNK && t->parts <= FEW_PARTS && sar_has_avx512())
         move4_wide(at, (const uint32_t *)from, n, t);
@@ -262,7 +101,7 @@ SAR_CLONES static void count_few(const uint32_t *part, size_t n, uint32_t parts,
     }
 }
 
-static void count_parts(const struct slots_batch *at, size_t n, uint32_t parts, size_t *count)
+static void count_parts(const struct sar_slots_batch *at, size_t n, uint32_t parts, size_t *count)
 {
     if (parts <= FEW_PARTS) {
         count_few(at->part, n, parts, count);
@@ -283,8 +122,9 @@ SAR_INLINE void move_batch(const uint32_t *restrict index, const unsigned char *
 }
 
 /* Moves the elements of runs. Batches are whole if neither the vec nor the part's memory ends within. */
-SAR_INLINE void move_runs_as(const struct runs_batch *runs, const uint32_t *index, const unsigned char *value,
-                             size_t readable, size_t bytes, bool batches, const struct target *t)
+SAR_INLINE void move_runs_as(const struct sar_runs_batch *runs, const uint32_t *index,
+                             const unsigned char *value, size_t readable, size_t bytes, bool batches,
+                             const struct target *t)
 {
     const struct target to = *t;
     for (size_t r = 0; r < runs->n; r++) {
@@ -306,7 +146,7 @@ SAR_INLINE void move_runs_as(const struct runs_batch *runs, const uint32_t *inde
 }
 
 /* `readable` elements of the vec can be read. */
-SAR_CLONES static void move_runs(const struct runs_batch *runs, const uint32_t *index,
+SAR_CLONES static void move_runs(const struct sar_runs_batch *runs, const uint32_t *index,
                                  const unsigned char *value, size_t readable, const struct target *t)
 {
     if (t->bytes == 4)
@@ -317,7 +157,7 @@ SAR_CLONES static void move_runs(const struct runs_batch *runs, const uint32_t *
         move_runs_as(runs, index, value, readable, t->bytes, false, t);
 }
 
-static void count_runs(const struct runs_batch *runs, size_t *count)
+static void count_runs(const struct sar_runs_batch *runs, size_t *count)
 {
     for (size_t r = 0; r < runs->n; r++)
         count[runs->part[r]] += runs->start[r + 1] - runs->start[r];
@@ -338,10 +178,10 @@ struct split {
 static void scan_elements(const struct split *s, size_t from, size_t end, size_t *count,
                           const struct target *to)
 {
-    struct slots_batch at;
+    struct sar_slots_batch at;
     for (size_t n; from < end; from += n) {
         n = end - from < CHUNK ? end - from : CHUNK;
-        locate(s->map, s->desc, s->vec->index, from, n, &at);
+        sar_locate_slots(s->map, s->desc, s->vec->index, from, n, &at);
         if (to != NULL)
             move(&at, (const unsigned char *)s->vec->value + from * to->bytes, n, to);
         else
@@ -352,11 +192,11 @@ static void scan_elements(const struct split *s, size_t from, size_t end, size_t
 /* As scan_elements, run by run. */
 static void scan_runs(const struct split *s, size_t from, size_t end, size_t *count, const struct target *to)
 {
-    struct runs_batch runs;
+    struct sar_runs_batch runs;
     for (size_t n; from < end; from += n) {
         const uint32_t *index = (const uint32_t *)s->vec->index + from;
         n = end - from < CHUNK ? end - from : CHUNK;
-        locate_runs(s->map, index, n, &runs);
+        sar_locate_runs(s->map, index, n, &runs);
         if (to != NULL)
             move_runs(&runs, index, (const unsigned char *)s->vec->value + from * to->bytes,
                       s->vec->nnz - from, to);
@@ -423,7 +263,10 @@ uint64_t sar_partition_run_blocks(const struct sar_partition_map *map, const str
     const uint32_t *index = vec->index;
     uint64_t blocks =
         (index[vec->nnz - 1] >> map->grain_shift) - (index[0] >> map->grain_shift) + UINT64_C(1);
-    return blocks <= vec->nnz / (map->parts <= FEW_PARTS ? FEW_RUN_ELEMENTS : RUN_ELEMENTS) ? blocks : 0;
+    uint64_t least = map->parts <= FEW_PARTS ? FEW_RUN_ELEMENTS
+                     : sar_has_avx512()      ? RUN_ELEMENTS_AVX512
+                                             : RUN_ELEMENTS;
+    return blocks <= 4 * (uint64_t)vec->nnz / least ? blocks : 0;
 }
 
 enum sar_status sar_partition_into(const struct sar_partition_map *map, const struct sar_vec_desc *desc,

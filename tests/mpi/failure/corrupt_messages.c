@@ -271,8 +271,8 @@ static void try_rows(const struct settings *settings, size_t row, bool headers)
     if (headers)
         try_headers(&s);
     s.dense = false;
-    /* A scheme without the call would leave the choice to the model. If the choice changes from one call to the
-     * next, messages sent beside the consistency check are discarded unread, damaged ones too. */
+    /* A scheme without the call would leave the choice to the model. If the choice changes from one call to
+     * the next, messages sent beside the consistency check are discarded unread, damaged ones too. */
     bool balanced = strcmp(settings->scheme, "balanced") == 0;
     bool gathers = balanced || strcmp(settings->scheme, "allgather") == 0;
     for (int half = REDUCE_SCATTER; half <= DENSE_SCATTER; half++) {
