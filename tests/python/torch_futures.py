@@ -90,6 +90,28 @@ class Callbacks(unittest.TestCase):
         self.assertEqual([i for i in found if i in (0, 2, 10, 12)], [0, 10, 2, 12])
         self.assertLess(found.index(1), found.index(11))
 
+    def test_done_callbacks(self):
+        """add_done_callback() has the order and the threads of then(), also where ranks are late."""
+        for late in range(SIZE):
+            done, futures = threading.Event(), [start(), start()]
+            found = []
+            if RANK == late:
+                futures[0].wait()
+                time.sleep(0.1)
+            futures[0].add_done_callback(lambda future: found.append(again(future).tolist()))
+            futures[0].add_done_callback(lambda _: found.append(threading.current_thread().name))
+            futures[1].then(lambda _: done.set())
+            dist.all_reduce(torch.ones(4))
+            self.assertTrue(done.wait(30))
+            self.assertEqual(found, [2 * [float(SIZE**2)], "mpix_sparse callbacks 1"])
+
+    def test_errors_of_done_callbacks(self):
+        """PyTorch prints the exception of such a callback; the ones behind it run."""
+        future, found = start(), threading.Event()
+        future.add_done_callback(lambda _: 1 / 0)
+        future.add_done_callback(lambda _: found.set())
+        self.assertTrue(found.wait(30))
+
     def test_threads(self):
         """Callbacks run neither in the thread that makes progress nor in the program's, also if a future is
         complete."""
@@ -102,9 +124,11 @@ class Callbacks(unittest.TestCase):
     def test_other_futures(self):
         """Futures of other origin behave as before."""
         future = torch.futures.Future()
-        then = future.then(lambda done: (done.value(), threading.current_thread()))
+        then, found = future.then(lambda done: (done.value(), threading.current_thread())), []
+        future.add_done_callback(lambda done: found.append((done.value(), threading.current_thread())))
         future.set_result(5)
         self.assertEqual(then.wait(), (5, threading.current_thread()))
+        self.assertEqual(found, [then.wait()])
 
     def test_errors(self):
         divided = start().then(lambda future: 1 / 0)

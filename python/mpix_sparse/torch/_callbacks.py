@@ -181,20 +181,37 @@ def add_threads() -> None:
 
 
 _plain_then, _plain_wait = torch._C.Future.then, torch._C.Future.wait
+_plain_add_done_callback = torch._C.Future.add_done_callback
 _ours: weakref.WeakKeyDictionary[Any, Orders] = weakref.WeakKeyDictionary()  # by future
 
 
+def _add_in_turn(add: Callable[..., Any], future: Any, orders: Orders, callback: Callable[[Any], Any]) -> Any:
+    """Add a callback that runs when its turn has come, by a plain method. PyTorch runs a callback at once, in
+    the thread of the caller, if its future is complete. That would give it another position in the order on
+    other ranks."""
+    registration, turn = Registration(orders), torch.futures.Future()
+    made = add(turn, lambda _: callback(future))
+    _plain_add_done_callback(future, lambda _: registration.submit(lambda: turn.set_result(None)))
+    return made
+
+
 def _then(future: Any, callback: Callable[[Any], Any]) -> Any:
-    """Future.then(). PyTorch's runs the callback at once, in the thread of the caller, if the future is
-    complete. That would give it another position in the order on other ranks."""
+    """Future.then()."""
     orders = _ours.get(future)
     if orders is None:
         return _plain_then(future, callback)
-    registration, trigger = Registration(orders), torch.futures.Future()
-    made = _plain_then(trigger, lambda _: callback(future))
+    made = _add_in_turn(_plain_then, future, orders, callback)
     _ours[made] = orders
-    future.add_done_callback(lambda _: registration.submit(lambda: trigger.set_result(None)))
     return made
+
+
+def _add_done_callback(future: Any, callback: Callable[[Any], None]) -> None:
+    """Future.add_done_callback()."""
+    orders = _ours.get(future)
+    if orders is None:
+        _plain_add_done_callback(future, callback)
+    else:
+        _add_in_turn(_plain_add_done_callback, future, orders, callback)
 
 
 def _wait_for_call(future: Any) -> Any:
@@ -216,9 +233,10 @@ def wait_for_future(future: Any) -> Any:
 
 def run_callbacks_of(future: Any, orders: Orders) -> None:
     """Run the callbacks that the program adds to a future in the threads of this module. torch._C.Future has
-    no subclasses with a C++ error, so its methods then() and wait() are replaced; other futures behave as
-    before."""
+    no subclasses with a C++ error, so its methods then(), add_done_callback() and wait() are replaced; other
+    futures behave as before."""
     torch._C.Future.then, torch._C.Future.wait = _then, wait_for_future
+    torch._C.Future.add_done_callback = _add_done_callback
     _ours[future] = orders
 
 
