@@ -2,9 +2,10 @@
 /* OmniReduce: blocks of 256 values. Blocks with a nonzero element are sent whole to their aggregator, which
  * sends the sums to all ranks. Ranks aggregate blocks in turn or, with partition=range, contiguous ranges.
  *
- * A block has the largest power of two of elements that together have at most 256 values: 16 rows of 16. A
- * longer row of coordinates is divided into the fewest equal pieces of at most 256 values, if these have 128
- * or more: a row of 512 is two blocks. Other long rows, and those of dense buffers, are one block each.
+ * A block has the largest power of two of elements that together have at most 256 values; from 16 values on
+ * a row is a block (wire/block.c). A row of coordinates of more than 256 is divided into the fewest equal
+ * pieces of at most 256 values, if these have 128 or more: a row of 512 is two blocks. Other long rows, and
+ * those of dense buffers, are one block each.
  *
  * This is fast for clustered elements: a block costs as much for one element as for all of its n, so at a
  * density d without clusters 1 - (1-d)^n of all bytes are sent: 92 % at d = 1 % and n = 256, and d at n = 1.
@@ -126,7 +127,8 @@ static const struct sar_stage stages[] = {
 
 const struct sar_scheme sar_scheme_omni = {
     .name = "omni",
-    .summary = "blocks of 256 values go whole to their aggregator and back (OmniReduce)",
+    .summary =
+        "blocks of 256 values, or rows of 16 and more, go whole to their aggregator and back (OmniReduce)",
     .unsupported_reason = unsupported_reason,
     .seconds = seconds,
     .partition_mask = 1u << SAR_PARTITION_CYCLIC | 1u << SAR_PARTITION_RANGE,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Blocks (OmniReduce): every block of 256 values that holds elements is sent whole, with zero bits for absent
  * elements; then the numbers of the blocks. Unless zeros may be dropped, a presence bit for each slot of the
- * blocks follows. OmniReduce counts values, not elements: a block has B slots, the largest power of two whose
- * rows have at most 256 values, or one row. A row of more values is one block with one number, where
- * OmniReduce would send several.
+ * blocks follows. OmniReduce counts values, not elements: a block has B slots, the largest power of two that
+ * have at most 256 values. An element of 16 values or more, such as a row of an embedding, is a block by
+ * itself: its number takes a sixteenth of its bytes at most, and rows beside it are rarely present. A row of
+ * more than 256 values has one number, where OmniReduce would send several.
  *
  *     bytes = b (B s + i), or b (B s + i) + ceil(b B / 8),   b blocks in use, i bytes of a block's number */
 
@@ -11,11 +12,11 @@
 
 #include "wire/index_util.h"
 
-enum { BLOCK_VALUES = 256, MAX_SHIFT = 8 };
+enum { BLOCK_VALUES = 256, MAX_SHIFT = 8, LEAST_ROW = 16 };
 
 unsigned sar_wire_block_shift(size_t row_len)
 {
-    unsigned shift = MAX_SHIFT;
+    unsigned shift = row_len < LEAST_ROW ? MAX_SHIFT : 0;
     while (shift > 0 && row_len > (size_t)BLOCK_VALUES >> shift)
         shift--;
     return shift;
@@ -159,7 +160,7 @@ static double share_in_use(const struct sar_wire_layout *layout, double nnz)
 
 const struct sar_wire sar_wire_block = {
     .name = "block",
-    .summary = "blocks of 256 values, whole, where anything is in them (OmniReduce)",
+    .summary = "blocks of 256 values, or a row of 16 and more, whole, where anything is in them (OmniReduce)",
     .min_bytes = min_bytes,
     .exact_bytes = bytes_of,
     .expected_bytes = expected,

@@ -107,7 +107,8 @@ const struct sar_wire *sar_wire_for_devices(const struct sar_wire_layout *layout
 const struct sar_wire *sar_wire_cheapest_expected(const struct sar_wire_layout *layout, double nnz,
                                                   struct sar_wire_price price);
 
-/** Returns log2 of the slots in a block of sar_wire_block: blocks of 256 values, or of one longer row. */
+/** Returns log2 of the slots in a block of sar_wire_block: blocks of 256 values, or of one row of 16 values
+ * and more. */
 unsigned sar_wire_block_shift(size_t row_len);
 
 /** Lists the bits of a bitmap of sar_bitmap_bytes(layout->slots) bytes, unaligned, as nnz ascending indices.

@@ -18,7 +18,7 @@
 #include "check.h"
 #include "tensors.h"
 
-enum { HEADER = 64, INDEX = 4, BLOCK_VALUES = 256, NODES = 2 };
+enum { HEADER = 64, INDEX = 4, BLOCK_VALUES = 256, LEAST_ROW = 16, NODES = 2 };
 enum wire { COO, BLOCK, DENSE };
 
 /* The vectors; rows of 512 floats are embeddings. */
@@ -83,7 +83,7 @@ static long slot_of(const struct parts *p, long i)
 static long block_rows(long values)
 {
     long n = 1;
-    while (2 * n * values <= BLOCK_VALUES)
+    while (values < LEAST_ROW && 2 * n * values <= BLOCK_VALUES)
         n *= 2;
     return n;
 }
