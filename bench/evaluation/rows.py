@@ -27,7 +27,7 @@ CHARGED = ["--costs", "bench/results/costs-rows.json", "-p", "0.01"]
 UNSCALED = "rows-lstm-uniform-unscaled"
 BOTH_OMNI = ["-P", "auto,range"]  # cyclic, its default, and contiguous blocks
 RANKS = [16, 64, 128]
-# At 64 and 128 ranks: up to three peers, those that were nearest at 16 ranks, within 1.5 times of `balanced`.
+# At 64 and 128 ranks: two to four peers, those that were nearest at 16 ranks, within 1.5 times of `balanced`.
 NEAR_PEERS = {
     ("lstm", "skewed", "full"): "omni,recursive_doubling",
     ("lstm", "skewed", "400"): "recursive_doubling,oktopk,omni",
@@ -37,10 +37,10 @@ NEAR_PEERS = {
     ("nmt", "skewed", "400"): "recursive_doubling,omni,oktopk",
     ("nmt", "uniform", "full"): "recursive_doubling,split_allgather,omni",
     ("nmt", "uniform", "400"): "recursive_doubling,split_allgather,omni",
-    ("deepfm", "skewed", "full"): "recursive_doubling",
-    ("deepfm", "skewed", "400"): "oktopk,allgather,recursive_doubling",
+    ("deepfm", "skewed", "full"): "omni,recursive_doubling",
+    ("deepfm", "skewed", "400"): "oktopk,omni,recursive_doubling",
     ("deepfm", "uniform", "full"): "recursive_doubling,split_allgather,oktopk",
-    ("deepfm", "uniform", "400"): "sparse_ps,oktopk,allgather",
+    ("deepfm", "uniform", "400"): "sparse_ps,oktopk,omni,recursive_doubling",
 }
 SCALING = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024]
 SCALED = "balanced,auto,recursive_doubling,split_allgather,allgather,omni"
