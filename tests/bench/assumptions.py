@@ -118,7 +118,7 @@ def over_base(case, scheme="balanced"):
 
 
 def of_networks():
-    yield f"what racks alone cost: at most {percent(max(over_base('racks')) - 1)} %"
+    yield f"what racks alone cost: at most {real(100 * (max(over_base('racks')) - 1), 1)} %"
     yield f"A core of 4:1 makes `balanced` {span(over_base('core'), 1)} times slower"
     ring = max(abs(x - 1) for x in over_base("core", "dense"))
     yield "A dense ring is not hit at all" if ring < 0.005 else f"dense: {ring}"

@@ -82,13 +82,19 @@ def with_peers():
     else:
         yield f"peers ahead in {sorted(fewer)}, {max(near.values())} of the floor"
     few = [1 - ahead_of_peers(f"scaling-{n}") for n in (2, 3, 4)]
-    yield f"`allgather` are ahead by {percent(min(few))} to {percent(max(few))} % with NMT"
+    yield f"`allgather` is ahead by {percent(min(few))} to {percent(max(few))} % with NMT"
+    yield f"`allgather` is {percent(min(few))} to {percent(max(few))} % faster by messages alone"
     formats = [time_of(f"speedup-{m}", "recursive_doubling") / time_of(f"speedup-{m}") for m in STUDIED]
     coo = [time_of(f"coo-{m}", "recursive_doubling") / time_of(f"speedup-{m}") for m in STUDIED]
     yield f"it is {span(formats, 1)} times as fast as recursive doubling with our formats"
     yield f"{min(coo):.0f} to {max(coo):.1f} times as fast as recursive doubling in coordinates"
     scaled = [row["push_imbalance"] for m in STUDIED for row in [row_of(f"ranks-128-{m}")]]
-    yield f"the fullest part has {max(scaled):.2f} times the mean of a push"
+    more = [row_of(f"scaling-{n}")["push_imbalance"] for n in (256, 512, 1024)]
+    yield f"the fullest part has {span(scaled)} times the mean of a push on 128 ranks"
+    yield f"and {span(more)} times on 256 to 1024"
+    sets = [{n: rows_of(f"gamma-{m}-{n}")[0]["gamma"] for n in (2, 4, 8, 16)} for m in STUDIED]
+    bounds = [(1 + g[2] + g[4] + g[8]) / (15 / 16 * (1 + g[16])) for g in sets]
+    yield f"The workloads' overlaps make that {span(bounds, 1)} at 16 ranks"
 
 
 def on_ranks():
@@ -164,7 +170,11 @@ def of_studies():
     serial = {
         (r["memory"], r["hashes"]): r["serial_share"] for r in rows_of("study-hash") if r["method"] == "paper"
     }
+    ours = {
+        (r["memory"], r["hashes"]): r["serial_share"] for r in rows_of("study-hash") if r["method"] == "levels"
+    }
     tight, ample = [[real(100 * serial[memory, k], 1) for k in (3, 4)] for memory in (2, 3)]
+    yield f"at r1 = 2 \\|G\\| d {real(100 * ours[2, 4], 1)} % with a memory for each hash, {tight[1]} % with one"
     yield f"Here these are {tight[0]} % and {tight[1]} % of 40,000 elements"
     yield f"with r1 = 3 |G| d, {ample[0]} % and {ample[1]} %"
     lost = {r["memory"]: real(100 * r["loss"], 1) for r in rows_of("study-hash") if r["method"] == "strawman"}
@@ -207,7 +217,9 @@ def computing():
         if threads == 1:
             yield f"{gains[0]:.1f} on 16 × 1, one thread"
             yield f"{gains[1]:.1f} on 16 × 1 |"
-            yield f"with computing on one thread | {gains[0]:.1f} times"
+            every = [over_dense(cell(m, 25, threads), threads) for m in STUDIED]
+            alone = [gain(f"speedup-{m}", "balanced", False) for m in STUDIED]
+            yield f"computing on one thread | {span(every, 1)} times; by messages alone {span(alone, 1)}"
     llama = over_dense(cell("llama", 100, 1), 1)
     yield f"5 % of a dense model's gradient, one thread | {llama:.1f} times"
     near = best = 0
@@ -300,15 +312,22 @@ def of_rows():
     yield f"and {pair(next_best(512, 'skewed', 'full'))} in skewed full batches"
     yield f"It takes {span(over_ours('recursive_doubling', 512, 'uniform'))} times as long there"
     yield f"Full batches take {real(max(over_floor(16, 'full')))} times the floor"
-    regret = [r["auto"]["median_s"] / min(row["median_s"] for row in r.values()) for r in at_16.values()]
-    yield f"`auto` takes at most {real(max(regret))} times as long as the fastest"
+    regret = {}
+    for case in rows.CASES:
+        for ranks in rows.RANKS:
+            times = [row["median_s"] for row in rows.found_in(case.name(ranks)).values()]
+            auto = rows.found_in(case.name(ranks))["auto"]["median_s"]
+            regret[ranks] = max(regret.get(ranks, 0), auto / min(times))
+    most = [real(regret[ranks]) for ranks in rows.RANKS]
+    yield f"`auto` takes at most {most[0]} times as long as the fastest of all on 16 ranks"
+    yield f"and at most {most[1]} and {most[2]} times on 64 and 128"
     small = [r["balanced"]["median_s"] * 1e6 for r in of_kinds((16, str(rows.BATCH)))]
     yield f"such rows last {pair(small, 0)} us"
     yield f"on 16 ranks: {pair(over_floor(16, str(rows.BATCH)))} times the floor"
     yield f"`sparse_ps` takes {span(over_ours('sparse_ps', 'skewed'))} times as long as `balanced`"
     yield f"contiguous `omni` {span(over_ours('omni, contiguous', 'skewed'))} times"
     yield f"Cyclic `omni` takes {span(over_ours('omni', 512))} times with rows of 512"
-    yield f"most of which are empty: {span(over_ours('omni', 16))} times"
+    yield f"and {span(over_ours('omni', 16))} times with rows of 16, of which each is a block"
 
 
 def of_ranks():
