@@ -19,6 +19,14 @@ text. Other Python threads run during a call of the C library. Calls on one comm
 for collectives: one thread at a time.
 """
 
+import sys as _sys
+
+try:
+    import numpy as _numpy  # noqa: F401
+except ModuleNotFoundError:
+    _why = f"mpix_sparse needs NumPy, which {_sys.executable} does not have"
+    raise ImportError(f"{_why}; the summary of configure and make install name the Python to use") from None
+
 from . import _end  # noqa: F401  (acts when the program ends)
 from ._bcast import bcast_coo, bcast_delta
 from ._coo import Result, allreduce_coo, iallreduce_coo
