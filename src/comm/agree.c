@@ -29,8 +29,6 @@ enum {
     AT_A_TIME = 32   /* messages of an MPI_Ialltoallv in flight */
 };
 
-static const double MARGIN = 0.8; /* of the time of stages, below which one round is chosen */
-
 /* Memory of one round. */
 struct sar_agree_direct {
     struct sar_agree_msg *all; /* by rank */
@@ -153,10 +151,10 @@ static double round_seconds(int ranks, const struct sar_machine *machine)
     return latencies + (ranks - 1) * further_of(machine);
 }
 
+/* Only beside one round can small calls send their first messages (core/speculate.c). */
 bool sar_agree_in_one_round(int ranks, const struct sar_machine *machine)
 {
-    return ranks > 2 && ranks <= MAX_RANKS &&
-           round_seconds(ranks, machine) < MARGIN * stages_seconds(ranks, machine);
+    return ranks > 2 && ranks <= MAX_RANKS && round_seconds(ranks, machine) <= stages_seconds(ranks, machine);
 }
 
 double sar_agree_seconds(int ranks, const struct sar_machine *machine)
