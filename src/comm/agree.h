@@ -101,14 +101,14 @@ struct sar_agree_msg sar_agree_msg_make(const struct sar_comm *comm, const int64
 /** Combines two messages into the second. Associative and commutative. */
 void sar_agree_msg_merge(const struct sar_agree_msg *in, struct sar_agree_msg *inout);
 
-/** Chooses how ranks agree, by the constants of the machine: in one round, if that takes less time. The
+/** Chooses how ranks agree, by the constants of the machine: in one round, unless that takes longer. The
  * choice is equal on all ranks, unless one of them returns SAR_NO_MEMORY. Local. */
 enum sar_status sar_agree_open(struct sar_comm *comm, const struct sar_machine *machine);
 
 /** Frees what sar_agree_open allocated, if anything. Local. */
 void sar_agree_close(struct sar_comm *comm);
 
-/** Returns true if an agreement in one round takes less time than one of log2 n stages. */
+/** Returns true if an agreement in one round takes no longer than one of log2 n stages. */
 bool sar_agree_in_one_round(int ranks, const struct sar_machine *machine);
 
 /** Returns the predicted seconds of an agreement between nodes. */

@@ -164,6 +164,11 @@ def omni_of(ranks):
 
 
 def of_schemes():
+    gains = []
+    for ranks in (16, 64):
+        ours = found_in(rows.OMNI_CASE.name(ranks))["balanced"]
+        gains.append(real(omni_of(ranks)["median_s"] / ours["median_s"]))
+    yield f"contiguous owners of rows: {gains[0]} times on 16 ranks and {gains[1]} on 64"
     dense = dense_of(row_of("ranks-128-nmt"))
     over = {s: real(time / dense) for s, time in times_of("ranks-128-nmt").items()}
     words = f"recursive doubling {over['recursive_doubling']}, split_allgather {over['split_allgather']}"
