@@ -133,7 +133,7 @@ struct loop {
     atomic_size_t next, done;
     atomic_int left;
     _Atomic uint64_t failure;
-    int64_t waits; /* time from which on no piece is left for the caller */
+    int64_t begins, waits; /* when the caller takes its first piece, and when no piece is left for it */
 };
 
 static void run_piece(struct loop *loop, size_t i)
@@ -170,6 +170,8 @@ static void work(struct loop *loop, int thread)
     bool is_caller = thread == 0, has_worked = false;
     int64_t start = sar_trace_loop_begin();
     size_t i;
+    if (is_caller)
+        loop->begins = sar_span_clock();
     (void)__atomic_load_n(&sar_parallel_loops, __ATOMIC_ACQUIRE);
     while ((i = atomic_fetch_add(&loop->next, 1)) < loop->n) {
         run_piece(loop, i);
@@ -213,7 +215,8 @@ static void log_pause(void)
                 "MPIX_SPARSE_THREADS");
 }
 
-/* Begins a pause after a late loop, twice as long as the last one or longer. */
+/* The caller waits before a loop, as OpenMP begins it when all threads have left the one before, and after it.
+ * Begins a pause after a late loop, twice as long as the last one or longer. */
 static void note_wait(int64_t worked, int64_t waited, int64_t now)
 {
     if (waited < LATE || waited < worked) {
@@ -243,7 +246,7 @@ static void run_parallel(struct loop *loop, int threads)
     if (got < threads)
         warn_fewer(threads, got);
     if (current.automatic)
-        note_wait(loop->waits - start, end - loop->waits, end);
+        note_wait(loop->waits - loop->begins, loop->begins - start + end - loop->waits, end);
 }
 #endif
 

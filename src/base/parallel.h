@@ -36,8 +36,8 @@ struct sar_parallel {
 /** Sets the threads of the calling thread's loops, and returns the former setting. Loops have one
  * thread within a parallel region of OpenMP, and after sar_parallel_forbid, whatever the setting.
  *
- * A loop is late if the calling thread waited for the others for longer than it worked, and for more than
- * half a millisecond: other programs use the processors. With `automatic`, loops then have one thread for
+ * A loop is late if the calling thread waited for the others, before its first piece and after its last one,
+ * for longer than it worked, and for more than half a millisecond: other programs use the processors. With `automatic`, loops then have one thread for
  * some time, which doubles with each further late loop. */
 struct sar_parallel sar_parallel_begin(struct sar_parallel parallel);
 
