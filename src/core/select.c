@@ -140,12 +140,22 @@ static const char *unsupported_reason_of(const struct sar_scheme *scheme, const 
                : why;
 }
 
-/* Returns the predicted seconds of a scheme after the agreement, which hides a latency at most. */
+/* Returns the seconds for which first messages to all ranks and the agreement are in flight together. The
+ * messages take a latency and the bytes of the rank's elements at least. */
+static double hidden_seconds(const struct sar_agreed *a)
+{
+    const struct sar_machine *m = &a->machine;
+    double first =
+        m->alpha + (m->ranks - 1.) * m->overhead + a->data.nnz_mean * (double)a->desc.element_size * m->beta;
+    return fmin(fmax(a->call.check_seconds, m->alpha), first);
+}
+
+/* Returns the predicted seconds of a scheme after the agreement. */
 static double predict_visible(const struct price_inputs *in, int i)
 {
-    double predicted = predict(in, i), alpha = in->agreed->machine.alpha;
+    double predicted = predict(in, i);
     bool hides = sar_scheme_speculates(sar_schemes[i], in->agreed);
-    return hides ? predicted - fmin(alpha, HIDDEN_MAX * predicted) : predicted;
+    return hides ? predicted - fmin(hidden_seconds(in->agreed), HIDDEN_MAX * predicted) : predicted;
 }
 
 static struct sar_price price_of(const struct price_inputs *in, double prior_ratio, int i)
