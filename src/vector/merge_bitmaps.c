@@ -35,7 +35,8 @@ struct merge {
     uint64_t stripes; /* from map->slot_base on */
     size_t pieces;
     size_t *before;         /* elements of each part before a piece; rows of map->parts, pieces + 1 of them */
-    struct source *sources; /* rows of map->parts for the pieces */
+    struct source *sources; /* rows of `stride` for the pieces, map->parts of them used */
+    size_t stride;
 };
 
 struct target {
@@ -156,7 +157,7 @@ static enum sar_status merge_piece(void *arg, size_t i)
     size_t bytes = m->desc->element_size, elements = 0;
     const size_t *before = m->before + i * m->map->parts;
     struct target to = { m->out.index, m->out.value, 0 };
-    struct source *sources = m->sources + i * m->map->parts;
+    struct source *sources = m->sources + i * m->stride;
     for (uint32_t p = 0; p < m->map->parts; p++) {
         size_t n = before[m->map->parts + p] - before[p];
         sources[p] = (struct source){ (const unsigned char *)m->parts[p].value + before[p] * bytes, n };
@@ -197,7 +198,8 @@ enum sar_status sar_merge_bitmaps(const struct sar_partition_map *map, const str
     m.pieces = sar_parallel_steps(2 * nnz * (desc->element_size + desc->index_size),
                                   map->parts * SAR_MERGE_STEP_BYTES);
     SAR_TRY(sar_arena_alloc_zeroed(arena, (m.pieces + 1) * map->parts, sizeof *m.before, &before));
-    SAR_TRY(sar_arena_alloc(arena, m.pieces * map->parts, sizeof *m.sources, &sources));
+    m.stride = sar_row_stride(map->parts, sizeof *m.sources);
+    SAR_TRY(sar_arena_alloc(arena, m.pieces * m.stride, sizeof *m.sources, &sources));
     m.before = before;
     m.sources = sources;
     SAR_TRY(count_pieces(&m));

@@ -232,7 +232,8 @@ struct merge {
     const struct sar_vec_desc *desc;
     const struct sar_spvec *parts;
     size_t pieces;
-    struct cursor *cursors; /* map->parts for each piece */
+    struct cursor *cursors; /* of each part in a piece */
+    size_t stride;          /* from a piece to the next */
 };
 
 /* Returns the first element of a part at or after a stripe. */
@@ -254,7 +255,7 @@ static enum sar_status merge_piece(void *arg, size_t i)
     uint64_t stripes = s.end - s.from;
     s.end = s.from + sar_parallel_bound(stripes, 1, m->pieces, i + 1);
     s.from += sar_parallel_bound(stripes, 1, m->pieces, i);
-    s.parts = m->cursors + i * s.map->parts;
+    s.parts = m->cursors + i * m->stride;
     s.out.n = 0;
     for (uint32_t p = 0; p < s.map->parts; p++) {
         s.parts[p] = (struct cursor){ NULL, NULL, 0 };
@@ -276,7 +277,7 @@ enum sar_status sar_partition_merge(const struct sar_partition_map *map, const s
                                     const struct sar_spvec parts[], struct sar_arena *arena,
                                     struct sar_spvec *out)
 {
-    struct merge m = { { .map = map, .out = { out->index, out->value, 0 } }, desc, parts, 1, NULL };
+    struct merge m = { { .map = map, .out = { out->index, out->value, 0 } }, desc, parts, 1, NULL, 0 };
     void *cursors;
     find_stripes(&m.all, parts);
     size_t nnz = out->nnz = m.all.out.n;
@@ -286,7 +287,8 @@ enum sar_status sar_partition_merge(const struct sar_partition_map *map, const s
         return merge_any(map, desc, parts, arena, out);
     m.pieces = sar_parallel_steps(2 * nnz * (desc->element_size + desc->index_size),
                                   map->parts * SAR_MERGE_STEP_BYTES);
-    SAR_TRY(sar_arena_alloc(arena, m.pieces * map->parts, sizeof *m.cursors, &cursors));
+    m.stride = sar_row_stride(map->parts, sizeof *m.cursors);
+    SAR_TRY(sar_arena_alloc(arena, m.pieces * m.stride, sizeof *m.cursors, &cursors));
     m.cursors = cursors;
     return sar_parallel_for(m.pieces, merge_piece, &m);
 }

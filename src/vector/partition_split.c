@@ -20,6 +20,7 @@
 
 #include "base/parallel.h"
 #include "vector/partition_locate.h"
+#include "vector/pieces.h"
 
 enum {
     CHUNK = SAR_LOCATE_BATCH,
@@ -170,8 +171,9 @@ struct split {
     const struct sar_spvec *vec, *memory;
     bool by_runs;
     size_t pieces;
-    size_t *next; /* map->parts for each piece: counts, then positions */
-    size_t *end;  /* likewise: positions after the last elements */
+    size_t stride; /* from a piece to the next, in these arrays: */
+    size_t *next;  /* of each part in a piece: counts, then positions */
+    size_t *end;   /* likewise: positions after the last elements */
 };
 
 /* Counts elements [from, end) in each part, or moves them if `to` is not NULL. */
@@ -218,7 +220,7 @@ static void scan(const struct split *s, size_t i, size_t *count, const struct ta
 static enum sar_status count_piece(void *arg, size_t i)
 {
     const struct split *s = arg;
-    scan(s, i, s->next + i * s->map->parts, NULL);
+    scan(s, i, s->next + i * s->stride, NULL);
     return SAR_OK;
 }
 
@@ -227,8 +229,8 @@ static enum sar_status move_piece(void *arg, size_t i)
     const struct split *s = arg;
     struct target to = { .parts = s->map->parts,
                          .bytes = s->desc->element_size,
-                         .next = s->next + i * s->map->parts,
-                         .end = s->end + i * s->map->parts,
+                         .next = s->next + i * s->stride,
+                         .end = s->end + i * s->stride,
                          .slot = s->memory->index,
                          .value = s->memory->value };
     scan(s, i, NULL, &to);
@@ -241,7 +243,7 @@ static void place_parts(const struct split *s, struct sar_spvec parts[])
     size_t begin = 0, next = 0;
     for (uint32_t p = 0; p < s->map->parts; p++) {
         for (size_t i = 0; i < s->pieces; i++) {
-            size_t at = i * s->map->parts + p, n = s->next[at];
+            size_t at = i * s->stride + p, n = s->next[at];
             s->next[at] = next;
             next += n;
             s->end[at] = next;
@@ -277,8 +279,9 @@ enum sar_status sar_partition_into(const struct sar_partition_map *map, const st
     struct split s = { .map = map, .desc = desc, .vec = vec, .memory = memory };
     s.by_runs = sar_partition_run_blocks(map, desc, vec) != 0;
     s.pieces = sar_parallel_pieces(2 * vec->nnz * (desc->element_size + desc->index_size));
-    SAR_TRY(sar_arena_alloc_zeroed(arena, s.pieces * map->parts, sizeof *s.next, &next));
-    SAR_TRY(sar_arena_alloc(arena, s.pieces * map->parts, sizeof *s.end, &end));
+    s.stride = sar_row_stride(map->parts, sizeof *s.next);
+    SAR_TRY(sar_arena_alloc_zeroed(arena, s.pieces * s.stride, sizeof *s.next, &next));
+    SAR_TRY(sar_arena_alloc(arena, s.pieces * s.stride, sizeof *s.end, &end));
     s.next = next;
     s.end = end;
     SAR_TRY(sar_parallel_for(s.pieces, count_piece, &s));
