@@ -209,8 +209,7 @@ def _reduce_sparse(tensor: torch.Tensor, op: Op, ranks: World, scales: tuple[flo
 def _reduce_dense(
     tensor: torch.Tensor, output: torch.Tensor | None, op: Op, ranks: World, scales: tuple[float, float]
 ) -> torch.Tensor:
-    """As start_allreduce(); blocks."""
-    refuse_other(tensor)
+    """As start_allreduce(), for a dense tensor; blocks."""
     refuse_factors(tensor, scales)
     made = reduce_dense(tensor, output is tensor, op, ranks, scales)
     if made is not None:
@@ -348,6 +347,7 @@ def allreduce_(
     """Reduce a tensor over all ranks in place, and return it. Collective; see allreduce()."""
     scales = prescale_factor, postscale_factor
     chosen, ranks = choose_op(average, op), ranks_of(process_set)
+    refuse_other(tensor)
     return _reduce_dense(tensor, tensor, chosen, ranks, scales)
 
 

@@ -18,16 +18,17 @@ from ._exchange import (
     start_exchange,
     start_sparse_exchange,
 )
+from ._labels import describe_rows
 from ._nonblocking import MAX_ELEMENTS, starts
 from ._process_set import ranks_of
-from ._tensors import on_host, refuse_other, sparse_of, type_of
+from ._tensors import on_host, refuse_other, sparse_of
 from ._work import Work
 from ._world import World
 
 
 def _describe(tensor: torch.Tensor) -> str:
     sparse = f", {tensor.sparse_dim()} sparse dimensions" if tensor.is_sparse else ""
-    return f"alltoall(rows of {type_of(tensor)} of shape {tuple(tensor.shape[1:])}{sparse})"
+    return f"alltoall({describe_rows(tensor)}{sparse})"
 
 
 def _split(tensor: torch.Tensor, rows: Sequence[int]) -> list[Pair]:

@@ -11,11 +11,12 @@ import torch
 from . import _collectives
 from ._agree import agree
 from ._collective import collective
+from ._labels import describe_rows
 from ._work import Work, WorkGroup
 from ._nonblocking import gather_bytes, gather_numbers, gather_rows
 from ._grouped import grouped_allreduce
 from ._process_set import ranks_of
-from ._tensors import refuse_other, type_of
+from ._tensors import refuse_other
 from ._world import World
 
 
@@ -31,7 +32,7 @@ def start_allgather(
             problem = (
                 "a tensor that is sparse, or has no dimension, cannot be joined to others along its first"
             )
-    rows = ", ".join(f"rows of {type_of(tensor)} of shape {tuple(tensor.shape[1:])}" for tensor in tensors)
+    rows = ", ".join(map(describe_rows, tensors))
     first = 0 if problem or not tensors else len(tensors[0])
     lengths = [[each] for each in agree(text or f"allgather({rows})", problem, ranks, first)]
     if len(tensors) != 1:

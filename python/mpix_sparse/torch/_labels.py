@@ -25,6 +25,13 @@ def describe_sparse(op: str, name: str, shape: torch.Size, sparse_dim: int) -> s
     return f"allreduce({op}, sparse {name} of shape {tuple(shape)}{dimensions})"
 
 
+def describe_rows(tensor: torch.Tensor) -> str:
+    """The description of the rows of a tensor, whose number may differ between ranks."""
+    if tensor.dim() < 2:
+        return f"numbers of type {type_of(tensor)}"
+    return f"rows of {type_of(tensor)} of shape {tuple(tensor.shape[1:])}"
+
+
 def dense_label(op: Op) -> Any:
     """The label of a call on a dense tensor; None if it needs none."""
     return AVERAGE if op is Average else None

@@ -85,8 +85,9 @@ class ObjectState(State):
         self._set_attributes()
 
     def sync(self) -> None:
-        """Set the attributes to those that rank 0 kept. Collective."""
+        """Set the attributes to those of rank 0, and keep them. Collective."""
         if self._saved:
+            ObjectState.save(self)
             self._saved = self._bcast_object(self._saved)
             self._set_attributes()
 
