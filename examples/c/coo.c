@@ -18,14 +18,11 @@ int main(int argc, char **argv)
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
     MPIX_Sparse_allreduce_coo(indices, values, 2, MPI_INT32_T, 1000000, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD,
                               &result);
-
     MPI_Count nnz;
     const void *sum_indices, *sum_values;
     MPIX_Sparse_result_get(result, &nnz, &sum_indices, &sum_values);
     for (MPI_Count i = 0; rank == 0 && i < nnz; i++)
         printf("%d: %g\n", ((const int32_t *)sum_indices)[i], ((const float *)sum_values)[i]);
-
     MPIX_Sparse_result_free(&result);
     MPI_Finalize();
-    return 0;
 }

@@ -143,7 +143,9 @@ def plot(path: str, measured: Sequence[Measured], skip: int) -> str:
 
 
 def show_progress(name: str, done: int, of: int, step: Step, words: int) -> None:
-    """Draw the progress bar, with measurements of rank 0."""
+    """Draw the progress bar, with measurements of rank 0. In a file there is one bar, at the end."""
+    if done < of and not sys.stderr.isatty():
+        return
     filled = BAR * done // of
     bar = "#" * filled + "-" * (BAR - filled)
     numbers = (

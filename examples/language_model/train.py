@@ -73,7 +73,8 @@ class Trainer:
         """Returns the memory of this rank's optimizer state."""
         states = self._communication.optimizer.state.values()
         tensors = [each for state in states for each in state.values() if isinstance(each, torch.Tensor)]
-        return sum(each.storage().nbytes() for each in tensors)
+        storages = [getattr(each, "untyped_storage", each.storage)() for each in tensors]
+        return sum(storage.nbytes() for storage in storages)
 
     def touched(self) -> float:
         """Returns the share of the tables' rows that this rank's first batch uses."""
