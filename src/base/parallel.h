@@ -37,8 +37,8 @@ struct sar_parallel {
  * thread within a parallel region of OpenMP, and after sar_parallel_forbid, whatever the setting.
  *
  * A loop is late if the calling thread waited for the others, before its first piece and after its last one,
- * for longer than it worked, and for more than half a millisecond: other programs use the processors. With `automatic`, loops then have one thread for
- * some time, which doubles with each further late loop. */
+ * for longer than it worked, and for more than half a millisecond: other programs use the processors. With
+ * `automatic`, loops then have one thread for some time, which doubles with each further late loop. */
 struct sar_parallel sar_parallel_begin(struct sar_parallel parallel);
 
 /** Restores a former setting. */

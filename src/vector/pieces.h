@@ -21,8 +21,8 @@ static inline size_t sar_pieces(size_t bytes)
 
 enum { SAR_ROW_GAP_BYTES = 192 };
 
-/** Returns the elements of a row of n that a thread writes, with a gap: no other row is in its cache lines, nor
- * in those which the processor fetches with them. */
+/** Returns the elements of a row of n that a thread writes, with a gap: no other row is in its cache lines,
+ * nor in those which the processor fetches with them. */
 static inline size_t sar_row_stride(size_t n, size_t size)
 {
     return n + (SAR_ROW_GAP_BYTES + size - 1) / size;

@@ -186,7 +186,7 @@ class Unreduced(unittest.TestCase):
                 ValueError, r"rank 0 calls allgather\(rows of float32 of shape \(2,\)\), and rank . calls"
             ):
                 hvd.allgather(torch.ones(count, 3 if ODD else 2))
-            with self.assertRaisesRegex(ValueError, r"allgather\(numbers of type float(32|64)\), and rank . calls"):
+            with self.assertRaisesRegex(ValueError, r"allgather\(numbers of type float..\), and rank"):
                 hvd.allgather(torch.ones(count, dtype=torch.float64 if ODD else torch.float32))
 
     def test_averages(self):

@@ -221,7 +221,8 @@ static void late_loops_are_forgotten(void **state)
     assert_int_equal(wait_for_threads(), has_openmp() ? 2 : 1);
 }
 
-/* A thread of a team that stays in a signal handler for 20 ms between two loops, so that the second one begins late. */
+/* A thread of a team that stays in a signal handler for 20 ms between two loops, so that the second one
+ * begins late. */
 struct held {
     pthread_t thread;
     atomic_bool has_thread;
@@ -237,7 +238,8 @@ static void hold_thread(int signal)
     nanosleep(&pause, NULL);
 }
 
-/* The calling thread sends the signal last, when the other thread has long been waiting for the loop's end. */
+/* The calling thread sends the signal last, when the other thread has long been waiting for the loop's
+ * end. */
 static enum sar_status hold_other_thread(void *arg, size_t i)
 {
     struct timespec pause = { .tv_nsec = 2000000 };
@@ -257,8 +259,8 @@ static enum sar_status hold_other_thread(void *arg, size_t i)
     return SAR_OK;
 }
 
-/* Returns the threads of a loop after one that begins late. On a busy machine the loop before may be late itself, as
- * often as not: *before is 1 then. */
+/* Returns the threads of a loop after one that begins late. On a busy machine the loop before may be late
+ * itself, as often as not: *before is 1 then. */
 static int threads_after_late_begin(int *before)
 {
     struct held held = { .has_thread = false };

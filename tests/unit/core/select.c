@@ -113,8 +113,8 @@ static void test_decisions(void **state)
     }
 }
 
-/* A small call of a scheme that begins with messages to all ranks hides the agreement behind these: a latency,
- * or as long as both take. */
+/* A small call of a scheme that begins with messages to all ranks hides the agreement behind these: a
+ * latency, or as long as both take. */
 static void test_speculation(void **state)
 {
     const struct {
