@@ -19,7 +19,7 @@ static inline size_t sar_pieces(size_t bytes)
     return pieces < SAR_RANGES_MAX ? pieces : SAR_RANGES_MAX;
 }
 
-enum { SAR_ROW_GAP_BYTES = 192 };
+enum { SAR_ROW_GAP_BYTES = 192 /**< three cache lines, of which two are fetched together */ };
 
 /** Returns the elements of a row of n that a thread writes, with a gap: no other row is in its cache lines,
  * nor in those which the processor fetches with them. */

@@ -225,7 +225,7 @@ static void late_loops_are_forgotten(void **state)
  * begins late. */
 struct held {
     pthread_t thread;
-    atomic_bool has_thread;
+    atomic_bool has_thread, has_caller; /* each has begun its piece */
 };
 
 static atomic_bool holds;
@@ -248,8 +248,11 @@ static enum sar_status hold_other_thread(void *arg, size_t i)
     if (!pthread_equal(pthread_self(), progress_thread)) {
         held->thread = pthread_self();
         atomic_store(&held->has_thread, true);
+        while (!atomic_load(&held->has_caller))
+            sched_yield();
         return SAR_OK;
     }
+    atomic_store(&held->has_caller, true);
     while (!atomic_load(&held->has_thread))
         sched_yield();
     nanosleep(&pause, NULL);
@@ -263,7 +266,7 @@ static enum sar_status hold_other_thread(void *arg, size_t i)
  * itself, as often as not: *before is 1 then. */
 static int threads_after_late_begin(int *before)
 {
-    struct held held = { .has_thread = false };
+    struct held held = { .has_thread = false, .has_caller = false };
     atomic_int count[2] = { 0 };
     atomic_store(&holds, false);
     struct sar_parallel former = sar_parallel_begin((struct sar_parallel){ .threads = 2, .automatic = true });
