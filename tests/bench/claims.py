@@ -289,6 +289,9 @@ def of_the_model_of_rows():
     fast = [found_in(f"rows-{model}-skewed-full-16-computing-100")["balanced"] for model in ("lstm", "nmt")]
     ratios = [row["median_s"] / row["predicted_s"] for row in fast]
     yield f"at 100 Gb/s with work charged take {span(ratios)} times as long"
+    small = [found_in(f"rows-deepfm-{spread}-400-{n}") for spread in ("skewed", "uniform") for n in (64, 128)]
+    ratios = [found["balanced"]["median_s"] / found["balanced"]["predicted_s"] for found in small]
+    yield f"Small batches of rows of 16 on 64 and 128 ranks take {span(ratios)} times."
     whole = rows_of(rows.UNSCALED)
     times = {row["scheme"]: real(1e3 * row["median_s"], 1) for row in whole}
     yield (
