@@ -64,6 +64,7 @@ ANY_SOURCE = -1 if _OPEN_MPI else -2
 STATUS_SOURCE = 0 if _OPEN_MPI else 2  # position of MPI_SOURCE among a status' integers
 THREAD_MULTIPLE = 3
 MAX_ERROR_STRING = 1024
+_MAX_HINT = 256 if _OPEN_MPI else 1024  # MPI_MAX_INFO_VAL
 MAX_INFO_KEY = 256
 MAX_INFO_VALUE = 1024
 
@@ -305,6 +306,10 @@ class Info:
         for name, value in self._hints.items():
             key = name if name.startswith("mpix_sparse_") else f"mpix_sparse_{name}"
             text = ("on" if value else "off") if isinstance(value, bool) else str(value)
+            if len(text) >= _MAX_HINT:
+                raise ValueError(
+                    f"the value of the hint {name} has {len(text)} characters, more than {_MAX_HINT - 1}"
+                )
             check(library.MPI_Info_set(self.handle, key.encode(), text.encode()))
         return self.handle
 

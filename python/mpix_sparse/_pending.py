@@ -209,8 +209,11 @@ def wait_all(handles: Sequence[Handle]) -> list[Any]:
     """Wait for several handles and return their results, in the same order.
 
     Raises:
+        TypeError: what is given is not a sequence of handles; no call is waited for.
         Error: the first error, raised after all calls are complete.
     """
+    if not isinstance(handles, Sequence) or not all(isinstance(handle, Handle) for handle in handles):
+        raise TypeError(f"a sequence of handles is needed, not {handles!r}")
     for handle in handles:
         handle._pending.wait()
     return [handle.wait() for handle in handles]

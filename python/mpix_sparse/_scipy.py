@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy
 
-from . import _coo, _halves, _hints, _mpi
+from . import _coo, _halves, _hints, _mpi, _refusal
 from ._error import Error
 from ._library import library
 
 _LABELS = 1 << 31
 _LABEL = "the label of the call"  # in the C library's sentence
 _FLAGS = "_has_canonical_format", "_has_sorted_indices"
+_UNSIGNED = {numpy.dtype("int32"): numpy.dtype("uint32"), numpy.dtype("int64"): numpy.dtype("uint64")}
 _ATTRIBUTES = {"_shape", "maxprint", "data", "indices", "indptr", *_FLAGS}  # of SciPy's CSR matrices
 
 
@@ -45,7 +46,7 @@ def allreduce(matrix: Any, op: str, comm: Any) -> Any:
     kind = numpy.int32 if count <= numpy.iinfo(numpy.int32).max else numpy.int64
     if matrix.format == "csr" and len(shape) == 2:
         return _allreduce_rows(matrix, kind, op, comm)
-    flat, elements = _flatten(matrix, kind)
+    flat, elements = _refusal.prepare(_refusal.refuse_call, comm, _flatten, matrix, kind)
     result = _reduce(flat, elements.data, shape, op, comm)
     found = _unravel(result.indices, shape)
     return type(matrix)(type(elements)((result.values.copy(), found), shape=shape))
@@ -65,13 +66,26 @@ def _reduce(indices: Any, values: Any, shape: tuple[int, ...], op: str, comm: An
         raise Error(str(error).replace(_LABEL, "the number of rows"), error.code) from None
 
 
+def _refuse_outside(axis: Any, extent: int) -> None:
+    """Raise an exception for an index outside a dimension, which would be an element of another row."""
+    unsigned = _UNSIGNED.get(axis.dtype)
+    if unsigned is None:
+        raise TypeError(f"the indices of the matrix are of type {axis.dtype}; they must be int32 or int64")
+    # Negative ones are the largest unsigned ones. The method max() takes twice as long.
+    if len(axis) and numpy.maximum.reduce(axis.view(unsigned)) >= extent:
+        bad = axis[(axis < 0) | (axis >= extent)][0]
+        raise ValueError(f"the matrix has index {bad} in a dimension of {extent}")
+
+
 def _flatten(matrix: Any, kind: Any) -> tuple[Any, Any]:
-    """Flat indices, and the matrix in the format COO."""
+    """Flat indices, and the matrix in the format COO. The C library checks the first dimension."""
     elements = matrix.tocoo()
-    first, *others = (axis.astype(kind) for axis in _coordinates(elements))
+    first, *others = _coordinates(elements)
+    flat = first.astype(kind)
     for extent, axis in zip(matrix.shape[1:], others):
-        first = first * kind(extent) + axis
-    return first, elements
+        _refuse_outside(axis, extent)
+        flat = flat * kind(extent) + axis.astype(kind)
+    return flat, elements
 
 
 def reduce_scatter(matrix: Any, op: str, comm: Any) -> Any:
@@ -83,7 +97,7 @@ def reduce_scatter(matrix: Any, op: str, comm: Any) -> Any:
     """
     shape, count, ranks = matrix.shape, math.prod(matrix.shape), _mpi.size(_hints.communicator(comm))
     kind = numpy.int32 if count <= numpy.iinfo(numpy.int32).max else numpy.int64
-    flat, elements = _flatten(matrix, kind)
+    flat, elements = _refusal.prepare(_refusal.refuse_call, comm, _flatten, matrix, kind)
     part, shared = (shape[0] // ranks, *shape[1:]), shape[0] % ranks == 0
     size = max(math.prod(part), 1)
     try:  # all ranks refuse a block of 0
@@ -96,14 +110,32 @@ def reduce_scatter(matrix: Any, op: str, comm: Any) -> Any:
     return type(matrix)(type(elements)((result.values.copy(), found), shape=part))
 
 
+def _flatten_rows(matrix: Any, first: Any) -> tuple[Any, Any]:
+    """Flat indices and the values of a CSR matrix.
+
+    Args:
+        first: the flat index of the first element of each row.
+    """
+    starts, columns, values = matrix.indptr, matrix.indices, matrix.data
+    nnz = starts.item(-1)
+    if starts.shape != first.shape or starts.item(0) != 0 or nnz > len(columns) or nnz > len(values):
+        raise ValueError("indptr of the matrix does not fit its shape, indices and data")
+    columns = columns[:nnz]
+    _refuse_outside(columns, matrix.shape[1])
+    try:
+        flat = first[:-1].repeat(starts[1:] - starts[:-1])
+    except ValueError:
+        raise ValueError("indptr of the matrix descends") from None
+    flat += columns
+    return flat, values[:nnz]
+
+
 def _allreduce_rows(matrix: Any, kind: Any, op: str, comm: Any) -> Any:
     """Reduce a CSR matrix without SciPy's conversions, which take most of the time of a small call."""
-    (height, width), given = matrix.shape, matrix.indptr
-    width = max(width, 1)
-    first = numpy.arange(0, (height + 1) * width, width, kind)  # the number of each row's first element
-    flat = first[:-1].repeat(given[1:] - given[:-1])
-    flat += matrix.indices
-    result = _reduce(flat, matrix.data, matrix.shape, op, comm)
+    height, width = matrix.shape[0], max(matrix.shape[1], 1)
+    first = numpy.arange(0, (height + 1) * width, width, kind)
+    flat, values = _refusal.prepare(_refusal.refuse_call, comm, _flatten_rows, matrix, first)
+    result = _reduce(flat, values, matrix.shape, op, comm)
     flat, index = result.indices, matrix.indices.dtype
     if len(flat) > _largest(index):
         index = numpy.int64

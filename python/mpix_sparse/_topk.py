@@ -71,8 +71,10 @@ class _Selection:
             self._arrays = tuple(
                 _arrays.new_on_device_of(data, (capacity,), kind) for kind in (name, data.type)
             )
-        else:
+        elif isinstance(out, (tuple, list)) and len(out) == 2:
             self._arrays = tuple(out)
+        else:
+            raise TypeError("out must be a tuple of two arrays, of indices and of values")
         indices, values = (_arrays.writable_array(array) for array in self._arrays)
         if len(indices.shape) != 1 or len(values.shape) != 1:
             raise ValueError("out must be two arrays of one dimension")

@@ -178,6 +178,49 @@ class Dense(unittest.TestCase):
             with self.assertRaisesRegex(TypeError, "csr_matrix is a sparse matrix, which only allreduce"):
                 call(matrix)
 
+    def test_scipy_malformed(self):
+        """A matrix that is changed on the last rank after it was made: an exception on all ranks."""
+        sparse, odd = need_here("scipy.sparse", "python3-scipy"), RANK == SIZE - 1
+
+        def change(name, place, value):
+            def changed(matrix):
+                attribute = numpy.array(getattr(matrix, name))
+                if place is None:
+                    attribute = value(attribute)
+                else:
+                    attribute[place] = value
+                setattr(matrix, name, attribute)
+
+            return changed
+
+        wrong = [
+            ("csr", "index 7 in a dimension of 3", change("indices", 0, 7)),
+            ("csr", "index -1 in a dimension of 3", change("indices", 1, -1)),
+            ("csr", "indices of the matrix are of type float", change("indices", None, numpy.float64)),
+            ("csr", "indptr of the matrix descends", change("indptr", 1, -5)),
+            ("csr", "indptr of the matrix does not fit", change("indptr", -1, 9)),
+            ("csr", "indptr of the matrix does not fit", change("indptr", None, lambda a: a[:2])),
+            ("csr", "indptr of the matrix does not fit", change("data", None, lambda a: a[:2])),
+            ("coo", "index 5 in a dimension of 3", change("col", 0, 5)),
+            ("coo", "index -1 in a dimension of 3", change("col", 2, -1)),
+        ]
+        for kind, text, spoil in wrong:
+            calls = [mpix_sparse.allreduce]
+            calls += [mpix_sparse.reduce_scatter] if kind == "coo" else []
+            for call in calls:
+                matrix = sparse.eye(3 * SIZE, 3, format=kind)
+                if odd:
+                    spoil(matrix)
+                with self.subTest(text=text, call=call.__name__), self.assertRaisesRegex(Exception, text):
+                    call(matrix)
+                self.assertEqual(mpix_sparse.allreduce(numpy.ones(1))[0], SIZE)
+
+    def test_scipy_room(self):
+        """Indices and data may be longer than a matrix needs."""
+        matrix = need_here("scipy.sparse", "python3-scipy").eye(3, format="csr")
+        matrix.indices, matrix.data = numpy.append(matrix.indices, 9), numpy.append(matrix.data, 5)
+        numpy.testing.assert_array_equal(mpix_sparse.allreduce(matrix).toarray(), SIZE * numpy.eye(3))
+
     def test_scipy_dimensions(self):
         sparse = need_here("scipy.sparse", "python3-scipy")
         for shape in (12,), (2, 3, 4), (3, 4), (0, 4), (0,):

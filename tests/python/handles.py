@@ -40,6 +40,11 @@ class Handles(unittest.TestCase):
             self.assertIs(handles[i].wait(), handles[i].wait())
             self.assertTrue(handles[i].done())
 
+    def test_wait_all_of_others(self):
+        for given in ([3], None, 5):
+            with self.assertRaisesRegex(TypeError, "a sequence of handles is needed"):
+                mpix_sparse.wait_all(given)
+
     def test_done(self):
         out = numpy.empty(COUNT, "float32")
         handle = mpix_sparse.iallreduce(mine(7), out=out)

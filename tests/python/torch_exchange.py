@@ -55,6 +55,11 @@ class Alltoall(unittest.TestCase):
             self.assertEqual(rows.tolist(), [splits(rank)[RANK] for rank in range(SIZE)])
         self.assertEqual(rows.dtype, torch.int64)
 
+    def test_splits_that_are_no_integers(self):
+        for given in ([1.5] * SIZE, torch.full((SIZE,), 2.0)):
+            with self.assertRaisesRegex(ValueError, "must be a list or a tensor of integers"):
+                hvd.alltoall(torch.arange(2 * SIZE), splits=given)
+
     def test_types(self):
         for dtype in (torch.bfloat16, torch.float16, torch.float64, torch.int32, torch.uint8, torch.bool):
             out, _ = hvd.alltoall(sent(RANK).to(dtype), splits(RANK))

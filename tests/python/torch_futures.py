@@ -152,6 +152,20 @@ class Callbacks(unittest.TestCase):
         if RANK == 0:
             self.assertEqual(received.wait(), float(SIZE))
 
+    def test_outcome(self):
+        """Of a Work of torch.distributed, before and after wait()."""
+        for failing in (False, SIZE > 1):
+            work = dist.all_reduce(torch.ones(2 + (failing and RANK == SIZE - 1)), async_op=True)
+            while not work.is_completed():
+                time.sleep(0)
+            self.assertEqual(work.is_success(), not failing)
+            self.assertEqual(isinstance(work.exception(), ValueError), failing)
+            if failing:
+                self.assertRaises(ValueError, work.wait)
+            else:
+                work.wait()
+            self.assertEqual(work.is_success(), not failing)
+
     def test_end(self):
         """At the end all callbacks have run, and the threads have ended."""
         found = []

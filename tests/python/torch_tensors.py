@@ -364,7 +364,7 @@ class Tensors(unittest.TestCase):
             ("not list", lambda: hvd.allreduce_async_([1, 2])),
             ("not int", lambda: hvd.grouped_allreduce([tensor, 3])),
             ("not list", lambda: hvd.broadcast([1, 2], 0)),
-            ("torch.sparse_coo cannot be sent", lambda: hvd.grouped_allreduce([tensor.to_sparse()])),
+            ("sparse_coo cannot be sent in a group", lambda: hvd.grouped_allreduce([tensor.to_sparse()])),
             ("torch.sparse_csr cannot", lambda: hvd.allreduce(tensor.to_sparse_csr())),
             ("is dense", lambda: hvd.sparse_allreduce_async(tensor)),
             ("'max' is not for bool", lambda: hvd.allreduce(tensor.bool(), op=hvd.Max)),

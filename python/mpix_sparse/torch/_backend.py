@@ -18,11 +18,11 @@ from .. import _counts, _pending, _mpi
 from . import _callbacks, _collectives, _exchange, _probe, _reduce_pieces
 from ._agree import agree, describe, refuse, text_and_label
 from ._allreduce import start_allreduce
-from ._work import Work, WorkGroup
+from ._backend_work import AnySourceWork, BackendWork, unclaimed
 from ._collective import collective
 from ._broadcast import broadcast_object
-from ._progress import future_of
 from ._tensors import Average, Max, Min, Op, Product, Sum
+from ._work import Work
 from ._world import World, group_of, init, size, world
 
 NAME = "mpix_sparse"
@@ -63,62 +63,6 @@ def _is_async(opts: Any) -> bool:
     return getattr(opts, "asyncOp", True)
 
 
-_unclaimed: dict[Any, None] = {}  # calls that nobody has waited for, the oldest first
-MAX_UNCLAIMED = 100  # beyond this many, complete calls are dropped
-
-
-class _Work(torch._C._distributed_c10d.Work):
-    """Calls in flight as a Work of torch.distributed."""
-
-    def __init__(self, works: Sequence[Work], tensors: Any) -> None:
-        super().__init__()
-        self._works, self._tensors = WorkGroup(works), tensors
-        # In some versions C++ code uses this object without a reference to it.
-        _unclaimed[self] = None
-        oldest = next(iter(list(_unclaimed)))  # a copy, since other threads may change it
-        if len(_unclaimed) > MAX_UNCLAIMED and oldest.is_completed():
-            _unclaimed.pop(oldest, None)
-
-    def is_completed(self) -> bool:
-        """True if the calls are complete. Makes progress on all calls in flight."""
-        return self._works.done()
-
-    def wait(self, timeout: Any = None) -> bool:
-        """Wait for the calls. The timeout is ignored, since MPI cannot cancel a collective call."""
-        _unclaimed.pop(self, None)
-        self._works.wait()
-        return True
-
-    def synchronize(self) -> None:
-        """Wait for the calls."""
-        self.wait()
-
-    def result(self) -> Any:
-        """Wait for the calls; returns their output tensors."""
-        self.wait()
-        return self._tensors
-
-    def get_future(self) -> Any:
-        """A future of the output tensors."""
-        _unclaimed.pop(self, None)
-        return future_of(self._works, self.result)
-
-
-class _AnyWork(_Work):
-    """A receive from any rank as a Work of torch.distributed."""
-
-    def __init__(self, work: _probe.AnySource, tensors: Any) -> None:
-        super().__init__([work], tensors)
-        self._message = work
-
-    def _source_rank(self) -> int:
-        """Wait for the message; returns the rank that has sent it."""
-        self.wait()
-        return self._message.source
-
-    source_rank = _source_rank
-
-
 class _Calls:
     """The calls of torch.distributed on some ranks, over MPI; reductions go through this library.
 
@@ -156,14 +100,14 @@ class _Calls:
     def _set_sequence_number_for_group(self) -> None:
         self._sequence_number = 0
 
-    def _work(self, works: Sequence[Work], tensors: Any) -> _Work:
+    def _work(self, works: Sequence[Work], tensors: Any) -> BackendWork:
         self._sequence_number += 1
         if self._coalesced is not None:
             self._coalesced.extend(works)
-        return _Work(works, tensors)
+        return BackendWork(works, tensors)
 
     @collective
-    def allreduce(self, tensors: Any, opts: Any = None) -> _Work:
+    def allreduce(self, tensors: Any, opts: Any = None) -> BackendWork:
         """Reduce tensors in place, dense or sparse COO; a sparse one becomes the union of all ranks'."""
         op, factor = (Sum, 1.0) if opts is None else _op(opts.reduceOp)
         scales = factor, 1
@@ -174,7 +118,7 @@ class _Calls:
     allreduce_coalesced = allreduce_sparse = allreduce  # the last one in newer versions, for sparse tensors
 
     @collective
-    def reduce(self, tensors: Any, opts: Any) -> _Work:
+    def reduce(self, tensors: Any, opts: Any) -> BackendWork:
         """Reduce tensors; the root's are overwritten."""
         refuse(_collectives.root_problem(opts.rootRank, self.ranks_of_calls))
         (op, factor), mine = _op(opts.reduceOp), self.ranks_of_calls.rank == opts.rootRank
@@ -186,7 +130,7 @@ class _Calls:
         return self._work(works, tensors)
 
     @collective
-    def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any) -> _Work:
+    def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any) -> BackendWork:
         """Reduce lists of tensors, of which each rank gets its own."""
         op, factor = _op(opts.reduceOp)
         how = op, factor, self.ranks_of_calls
@@ -194,7 +138,7 @@ class _Calls:
         return self._work(works, outputs)
 
     @collective
-    def reduce_scatter_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any) -> _Work:
+    def reduce_scatter_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any) -> BackendWork:
         """Reduce tensors, of which each rank gets an equal part."""
         op, factor = _op(opts.reduceOp)
         self._compare_lengths("reduce_scatter_tensor_coalesced", inputs)
@@ -204,25 +148,25 @@ class _Calls:
 
     reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced  # its name in newer versions
 
-    def _reduce_scatter_base(self, output: torch.Tensor, tensor: torch.Tensor, opts: Any) -> _Work:
+    def _reduce_scatter_base(self, output: torch.Tensor, tensor: torch.Tensor, opts: Any) -> BackendWork:
         return self.reduce_scatter_tensor_coalesced([output], [tensor], opts)
 
     reduce_scatter_single = _reduce_scatter_base  # its name in newer versions
 
     @collective
-    def broadcast(self, tensors: Any, opts: Any) -> _Work:
+    def broadcast(self, tensors: Any, opts: Any) -> BackendWork:
         """Overwrite tensors with the root's."""
         root, how = opts.rootRank, (self.ranks_of_calls, _is_async(opts))
         return self._work([_collectives.broadcast(each, root, *how) for each in tensors], tensors)
 
     @collective
-    def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
+    def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> BackendWork:
         """Put each rank's tensor into the outputs of all."""
         pairs, how = zip(outputs, inputs), (self.ranks_of_calls, _is_async(opts))
         return self._work([_collectives.allgather(*pair, *how) for pair in pairs], outputs)
 
     @collective
-    def allgather_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
+    def allgather_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> BackendWork:
         """Put each rank's tensors into outputs[rank] of all."""
         if any(len(tensors) != len(inputs) for tensors in outputs):
             raise ValueError(f"the output lists need {len(inputs)} tensors each, as the input list has")
@@ -234,7 +178,7 @@ class _Calls:
         return self._work(works, outputs)
 
     @collective
-    def allgather_into_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
+    def allgather_into_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> BackendWork:
         """Concatenate each tensor of all ranks in an output."""
         self._compare_lengths("all_gather_into_tensor_coalesced", inputs)
         pairs, how = zip(outputs, inputs), (self.ranks_of_calls, _is_async(opts))
@@ -242,33 +186,33 @@ class _Calls:
 
     all_gather_single_coalesced = allgather_into_tensor_coalesced  # its name in newer versions
 
-    def _allgather_base(self, output: torch.Tensor, tensor: torch.Tensor, opts: Any = None) -> _Work:
+    def _allgather_base(self, output: torch.Tensor, tensor: torch.Tensor, opts: Any = None) -> BackendWork:
         return self.allgather_into_tensor_coalesced([output], [tensor], opts)
 
     all_gather_single = _allgather_base  # its name in newer versions
 
     @collective
-    def gather(self, outputs: Any, inputs: Any, opts: Any) -> _Work:
+    def gather(self, outputs: Any, inputs: Any, opts: Any) -> BackendWork:
         """Put each rank's tensor into the root's outputs."""
         lists = outputs[0] if outputs else []
         work = _collectives.gather(lists, inputs[0], opts.rootRank, self.ranks_of_calls)
         return self._work([work], outputs)
 
     @collective
-    def gather_single(self, output: torch.Tensor, tensor: torch.Tensor, opts: Any) -> _Work:
+    def gather_single(self, output: torch.Tensor, tensor: torch.Tensor, opts: Any) -> BackendWork:
         """Concatenate each rank's tensor in the root's output."""
         work = _collectives.gather_single(output, tensor, opts.rootRank, self.ranks_of_calls)
         return self._work([work], [output])
 
     @collective
-    def scatter(self, outputs: Any, inputs: Any, opts: Any) -> _Work:
+    def scatter(self, outputs: Any, inputs: Any, opts: Any) -> BackendWork:
         """Overwrite each rank's tensor with the root's input for that rank."""
         pieces = inputs[0] if inputs else []
         work = _collectives.scatter(outputs[0], pieces, opts.rootRank, self.ranks_of_calls)
         return self._work([work], outputs)
 
     @collective
-    def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
+    def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> BackendWork:
         """Send inputs[rank] to each rank, dense or sparse COO."""
         return self._work([_exchange.all_to_all(outputs, inputs, self.ranks_of_calls)], outputs)
 
@@ -280,7 +224,7 @@ class _Calls:
         output_splits: Sequence[int],
         input_splits: Sequence[int],
         opts: Any = None,
-    ) -> _Work:
+    ) -> BackendWork:
         """Send a part of a tensor to each rank."""
         splits = output_splits, input_splits
         work = _exchange.all_to_all_single(output, tensor, *splits, self.ranks_of_calls)
@@ -288,20 +232,20 @@ class _Calls:
 
     all_to_all_single = alltoall_base  # its name in newer versions
 
-    def send(self, tensors: Any, rank: int, tag: int) -> _Work:
+    def send(self, tensors: Any, rank: int, tag: int) -> BackendWork:
         """Send a tensor to a rank."""
         return self._work([_collectives.send(tensors[0], rank, tag, *self._comms_of_messages)], tensors)
 
-    def recv(self, tensors: Any, rank: int, tag: int) -> _Work:
+    def recv(self, tensors: Any, rank: int, tag: int) -> BackendWork:
         """Overwrite a tensor with the tensor that a rank sends."""
         return self._work([_collectives.receive(tensors[0], rank, tag, *self._comms_of_messages)], tensors)
 
-    def recv_anysource(self, tensors: Any, tag: int) -> _Work:
+    def recv_anysource(self, tensors: Any, tag: int) -> BackendWork:
         """Overwrite a tensor with a tensor that any rank sends."""
-        return _AnyWork(_probe.AnySource(tensors[0], tag, *self._comms_of_messages), tensors)
+        return AnySourceWork(_probe.AnySource(tensors[0], tag, *self._comms_of_messages), tensors)
 
     @collective
-    def barrier(self, opts: Any = None) -> _Work:
+    def barrier(self, opts: Any = None) -> BackendWork:
         """Start a barrier."""
         return self._work([_collectives.barrier(self.ranks_of_calls, _is_async(opts))], [])
 
@@ -314,9 +258,9 @@ class _Calls:
     def _start_coalescing(self, *unused: Any) -> None:
         self._coalesced = []
 
-    def _end_coalescing(self, *unused: Any) -> _Work:
+    def _end_coalescing(self, *unused: Any) -> BackendWork:
         works, self._coalesced = self._coalesced or [], None
-        return _Work(works, [])
+        return BackendWork(works, [])
 
     start_coalescing, end_coalescing = _start_coalescing, _end_coalescing  # the names in a Backend
 
@@ -463,7 +407,7 @@ def _create(options: Any, unused: Any) -> ProcessGroup | Backend:
 
 def _cleanup() -> None:
     _pending.wait_for_all()
-    _unclaimed.clear()
+    unclaimed.clear()
     _cached_groups.clear()
 
 

@@ -5,6 +5,7 @@ receives, and errors are exceptions on all ranks."""
 
 from __future__ import annotations
 
+import operator
 import zlib
 from typing import Any, Callable, Sequence
 
@@ -48,7 +49,7 @@ def rows_by_rank(what: str, tensor: torch.Tensor, splits: Any, ranks: int) -> tu
         problem = f"{what} has {rows} rows, which {ranks} ranks cannot share equally; pass splits"
         return [rows // ranks] * ranks, problem if rows % ranks else ""
     try:
-        counts = [int(count) for count in splits]
+        counts = [operator.index(count) for count in splits]
     except (TypeError, ValueError):
         return [], f"the splits of {what} are {splits!r}; they must be a list or a tensor of integers"
     if len(counts) != ranks:

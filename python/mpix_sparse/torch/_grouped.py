@@ -27,6 +27,9 @@ def _checked(tensors: Iterable[torch.Tensor], op: Op) -> list[torch.Tensor]:
     listed = list(tensors)
     for tensor in listed:
         refuse_other(tensor)
+        if tensor.is_sparse:
+            text = "tensors of layout torch.sparse_coo cannot be sent in a group; reduce each by allreduce()"
+            raise TypeError(text)
         refuse_average(tensor, op)
         _types.operation(op.reduction or "sum", type_of(tensor))
     return listed
