@@ -238,6 +238,15 @@ static void hold_thread(int signal)
     nanosleep(&pause, NULL);
 }
 
+/* Waits for ten seconds at most, since OpenMP may give a loop one thread. */
+static bool becomes_true(atomic_bool *flag)
+{
+    struct timespec pause = { .tv_nsec = 100000 };
+    for (int i = 0; i < 100000 && !atomic_load(flag); i++)
+        nanosleep(&pause, NULL);
+    return atomic_load(flag);
+}
+
 /* The calling thread sends the signal last, when the other thread has long been waiting for the loop's
  * end. */
 static enum sar_status hold_other_thread(void *arg, size_t i)
@@ -248,17 +257,15 @@ static enum sar_status hold_other_thread(void *arg, size_t i)
     if (!pthread_equal(pthread_self(), progress_thread)) {
         held->thread = pthread_self();
         atomic_store(&held->has_thread, true);
-        while (!atomic_load(&held->has_caller))
-            sched_yield();
+        becomes_true(&held->has_caller);
         return SAR_OK;
     }
     atomic_store(&held->has_caller, true);
-    while (!atomic_load(&held->has_thread))
-        sched_yield();
-    nanosleep(&pause, NULL);
-    assert_int_equal(pthread_kill(held->thread, SIGUSR1), 0);
-    while (!atomic_load(&holds))
-        sched_yield();
+    if (becomes_true(&held->has_thread)) {
+        nanosleep(&pause, NULL);
+        assert_int_equal(pthread_kill(held->thread, SIGUSR1), 0);
+        becomes_true(&holds);
+    }
     return SAR_OK;
 }
 
