@@ -262,7 +262,15 @@ def _arguments(
 
 @functools.lru_cache(maxsize=None)
 def _kinds(index_name: str, name: str, row: int, op: str) -> tuple[Any, Any, Any, str]:
-    """The MPI datatypes of indices and values, the op, and the error if the op is not for the type."""
+    """The MPI datatypes of indices and values, the op, and the error if the op is not for the type.
+
+    Raises:
+        TypeError: no coordinates have these types.
+    """
+    if index_name == "bool":
+        raise TypeError("indices are of type bool; they must be int32, int64, uint32 or uint64")
+    if name.startswith("complex"):
+        raise TypeError(f"values are of type {name}; complex numbers are reduced in dense arrays")
     return index_type(index_name), _types.datatype(name, row), *_types.operation_and_problem(op, name)
 
 

@@ -171,5 +171,11 @@ def hints(name: str) -> dict[str, str]:
 
 
 def name_of(dtype: Any) -> str:
-    """The name of a type, given as a name or as a NumPy type."""
+    """The name of a type, given as a name or as a NumPy type.
+
+    Raises:
+        TypeError: the type is none that NumPy knows, or None.
+    """
+    if dtype is None:
+        raise TypeError("a type is needed, not None")
     return dtype if isinstance(dtype, str) and dtype in _TYPES else numpy.dtype(dtype).name

@@ -263,6 +263,9 @@ class Dense(unittest.TestCase):
             (ValueError, "overlap", lambda: mpix_sparse.allreduce(array[2:6], out=array[:4])),
             (ValueError, "overlap", lambda: mpix_sparse.Plan(array[:4], out=array[3:7])),
             (TypeError, "comm must be", lambda: mpix_sparse.allreduce(array, comm=3)),
+            (TypeError, "a type is needed, not None", lambda: mpix_sparse.CooPlan(9, None)),
+            (TypeError, "complex numbers are reduced", lambda: mpix_sparse.allreduce_coo([1], [1j], 9)),
+            (TypeError, "indices are of type bool", lambda: mpix_sparse.allreduce_coo([True], [1.0], 9)),
         ]
         neighbours = numpy.ones(8, "float32")
         mpix_sparse.allreduce(neighbours[:4], out=neighbours[4:])

@@ -159,13 +159,17 @@ class Steps(Trained):
                 with self.assertRaisesRegex(RuntimeError, f"DistributedOptimizer {each}, which this rank"):
                     hvd.join()
 
+    def test_state_of_no_optimizer(self):
+        with self.assertRaisesRegex(TypeError, "an optimizer is needed, not NoneType"):
+            hvd.broadcast_optimizer_state(None)
+
     @unittest.skipIf(SIZE == 1, "one rank has no other")
     def test_state_of_another_optimizer(self):
         """The state of another number of parameters, or of another class, fits no optimizer."""
         odd = RANK == SIZE - 1
         for sizes, classes, text in (
             ((2, 3), ("SGD", "SGD"), "the groups of the optimizer have .3. parameters"),
-            ((2, 2), ("SGD", "Adam"), "the optimizer of rank 0 has no .*betas"),
+            ((2, 2), ("SGD", "Adam"), "the optimizers differ: rank 0's has no .*betas"),
         ):
             weights = [torch.nn.Parameter(torch.ones(3)) for _ in range(sizes[odd])]
             optimizer = getattr(torch.optim, classes[odd])(weights, 0.1)

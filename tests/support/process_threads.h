@@ -50,8 +50,8 @@ static inline void *process_threads_do_nothing(void *arg)
     return arg;
 }
 
-/** As process_threads_least, at the start of a program. A sanitizer makes a thread of its own together with the
- * program's first thread, which is made and joined here. */
+/** As process_threads_least, at the start of a program. A sanitizer makes a thread of its own together with
+ * the program's first thread, which is made and joined here. */
 static inline int process_threads_at_start(void)
 {
     pthread_t first;

@@ -175,7 +175,7 @@ def _group_problem(optimizer: torch.optim.Optimizer, theirs: list[dict[str, Any]
     if mine != other:
         return f"the groups of the optimizer have {mine} parameters, and those of rank {root_rank} {other}"
     missing = sorted(set(optimizer.defaults).difference(*theirs))
-    return f"the optimizer of rank {root_rank} has no {', '.join(missing)}" if missing else ""
+    return f"the optimizers differ: rank {root_rank}'s has no {', '.join(missing)}" if missing else ""
 
 
 @collective
@@ -191,9 +191,12 @@ def broadcast_optimizer_state(
         model: Horovod's argument; ignored.
 
     Raises:
+        TypeError: the argument is not an optimizer.
         ValueError: the root has the state of its rows only, with shard_state=True; or the groups of
             parameters differ, or their options; on all ranks.
     """
+    if not hasattr(optimizer, "param_groups"):
+        raise TypeError(f"an optimizer is needed, not {type(optimizer).__name__}")
     mine = world().rank == root_rank
     state = _common(optimizer.state_dict()) if mine else None
     outline = broadcast_object(_replace(state, torch.Tensor, _Shape), root_rank)
