@@ -71,10 +71,11 @@ def _refuse_outside(axis: Any, extent: int) -> None:
     unsigned = _UNSIGNED.get(axis.dtype)
     if unsigned is None:
         raise TypeError(f"the indices of the matrix are of type {axis.dtype}; they must be int32 or int64")
-    # Negative ones are the largest unsigned ones. The method max() takes twice as long.
-    if len(axis) and numpy.maximum.reduce(axis.view(unsigned)) >= extent:
-        bad = axis[(axis < 0) | (axis >= extent)][0]
-        raise ValueError(f"the matrix has index {bad} in a dimension of {extent}")
+    if not len(axis):
+        return
+    index = axis.item(axis.view(unsigned).argmax())  # a negative one is the largest of the unsigned ones
+    if not 0 <= index < extent:
+        raise ValueError(f"the matrix has index {index} in a dimension of {extent}")
 
 
 def _flatten(matrix: Any, kind: Any) -> tuple[Any, Any]:
