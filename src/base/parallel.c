@@ -215,8 +215,8 @@ static void log_pause(void)
                 "MPIX_SPARSE_THREADS");
 }
 
-/* The caller waits before a loop, as OpenMP begins it when all threads have left the one before, and after
- * it. Begins a pause after a late loop, twice as long as the last one or longer. */
+/* Begins a pause after a late loop, twice as long as the last one or longer. `waited` is before and after the
+ * caller's pieces: OpenMP begins a loop when all threads have left the one before. */
 static void note_wait(int64_t worked, int64_t waited, int64_t now)
 {
     if (waited < LATE || waited < worked) {

@@ -33,7 +33,8 @@ void sar_segment_imbalance(const uint64_t nnz[], const struct sar_quantiles quan
 double sar_spread_max_share(const struct sar_spread *spread, int n, int run);
 
 /** Returns the largest share of a union that one of n parts has, where all parts have equally many elements
- * of a rank: `rank` has that rank's elements, `all` those of the union, in the same bins. Pure. */
+ * of a rank. Pure.
+ * @param rank, all  how the elements of that rank and of the union spread, in the same call */
 double sar_spread_max_share_of_even(const struct sar_spread *rank, const struct sar_spread *all, int n);
 
 /** Returns the share of the length below which a share of the elements lies. Pure. */
