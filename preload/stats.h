@@ -31,8 +31,8 @@ struct sar_stats_row {
     struct sar_stats_call last;     /**< kind, key, ranks; scheme and price of the library's last call */
     uint64_t plain, taken, samples; /**< calls that MPI ran, that the library ran, that were probed */
     double plain_seconds, taken_seconds, sample_seconds;
-    double first_plain_seconds; /* of the first call that MPI ran, which touches memory for the first time */
-    double density; /**< sum over density_count calls */
+    double least_plain_seconds; /**< of the fastest call that MPI ran */
+    double density;             /**< sum over density_count calls */
     uint64_t density_count;
     struct sar_stats_row *next;
 };
