@@ -56,7 +56,7 @@ static double mean(double sum, uint64_t n)
 }
 
 /* Sets the seconds that the library saves a call, at least: against the fastest call of MPI. Returns false
- * unless both kinds of calls were timed. MPI's first call touches memory for the first time, and is no measure. */
+ * unless both kinds of calls were timed. MPI's first call touches new memory, and is no measure. */
 static bool saving_per_call(const struct sar_stats_row *row, double *seconds)
 {
     *seconds = row->least_plain_seconds - mean(row->taken_seconds, row->taken);
