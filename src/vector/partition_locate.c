@@ -17,7 +17,8 @@ enum {
     WINDOW = 2 * LANES,              /* stripes whose rotations are looked up */
     WINDOW_MAX_PARTS = 1024,         /* parts for which MAGIC_BITS are enough */
     WINDOW_MIN_ELEMENTS = 4 * LANES, /* elements for which a window pays */
-    MAGIC_BITS = 26
+    MAGIC_BITS = 26,
+    STORED_MAX_PARTS = 256 /* parts whose numbers fit a byte */
 };
 
 SAR_INLINE void locate_as(const struct sar_partition_map *map, const void *index, unsigned size, size_t from,
@@ -240,6 +241,31 @@ void sar_locate_slots(const struct sar_partition_map *map, const struct sar_vec_
         SAR_FOR_INDEX_SIZE(desc->index_size, locate_in_blocks(map, index, INDEX_SIZE, from, n, to));
     else
         SAR_FOR_INDEX_SIZE(desc->index_size, locate_as(map, index, INDEX_SIZE, from, n, to));
+}
+
+bool sar_locate_stores_parts(const struct sar_partition_map *map, const struct sar_vec_desc *desc)
+{
+    return map->kind == SAR_PARTITION_HASH && map->blocks_fit_32 && map->parts > 1 &&
+           map->parts <= STORED_MAX_PARTS && desc->index_size == 4;
+}
+
+SAR_CLONES void sar_locate_store_parts(const struct sar_slots_batch *from, size_t n, uint8_t *part)
+{
+    for (size_t i = 0; i < n; i++)
+        part[i] = (uint8_t)from->part[i];
+}
+
+/* Slots do not depend on the rotation of a stripe, so that those of a cyclic map are equal. */
+SAR_CLONES void sar_locate_stored_parts(const struct sar_partition_map *map, const void *index,
+                                        const uint8_t *part, size_t from, size_t n,
+                                        struct sar_slots_batch *to)
+{
+    struct sar_partition_map fixed = *map;
+    fixed.kind = SAR_PARTITION_CYCLIC;
+    for (size_t i = 0; i < n; i++) {
+        to->part[i] = part[i];
+        to->slot[i] = sar_partition_map_locate32(&fixed, ((const uint32_t *)index)[from + i]).slot;
+    }
 }
 
 /* Adds the runs that start at elements [from, n), from > 0. */

@@ -4,6 +4,7 @@
 #ifndef SAR_VECTOR_PARTITION_LOCATE_H
 #define SAR_VECTOR_PARTITION_LOCATE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,6 +35,16 @@ struct sar_runs_batch {
  * and slots fit 32 bits. */
 void sar_locate_slots(const struct sar_partition_map *map, const struct sar_vec_desc *desc, const void *index,
                       size_t from, size_t n, struct sar_slots_batch *to);
+
+/** True if sar_locate_stored_parts is faster than to hash the elements again. */
+bool sar_locate_stores_parts(const struct sar_partition_map *map, const struct sar_vec_desc *desc);
+
+/** Stores the parts of n located elements, in a byte each. */
+void sar_locate_store_parts(const struct sar_slots_batch *from, size_t n, uint8_t *part);
+
+/** As sar_locate_slots, for elements whose parts are stored: `part` is that of element `from`. */
+void sar_locate_stored_parts(const struct sar_partition_map *map, const void *index, const uint8_t *part,
+                             size_t from, size_t n, struct sar_slots_batch *to);
 
 /** Finds and locates the runs of n elements, 1 to SAR_LOCATE_BATCH. For maps of kind HASH or CYCLIC whose
  * blocks fit 32 bits, with two parts or more. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Split by a partition map: a stable counting sort by part, the host's fast path for Algorithm 1. It locates
  * all elements twice, to count the parts and to move the elements. That is faster than storing all slots and
- * reading them again.
+ * reading them again. Parts that fit a byte are stored, so that elements are hashed once.
  *
  * Elements of one block, a run, go to one part, where their slots follow each other at a constant difference
  * from their indices. Where blocks have some elements, runs are located and moved, some elements at a time;
@@ -170,6 +170,7 @@ struct split {
     const struct sar_vec_desc *desc;
     const struct sar_spvec *vec, *memory;
     bool by_runs;
+    uint8_t *stored; /* part of each element, or NULL */
     size_t pieces;
     size_t stride; /* from a piece to the next, in these arrays: */
     size_t *next;  /* of each part in a piece: counts, then positions */
@@ -183,7 +184,12 @@ static void scan_elements(const struct split *s, size_t from, size_t end, size_t
     struct sar_slots_batch at;
     for (size_t n; from < end; from += n) {
         n = end - from < CHUNK ? end - from : CHUNK;
-        sar_locate_slots(s->map, s->desc, s->vec->index, from, n, &at);
+        if (to != NULL && s->stored != NULL)
+            sar_locate_stored_parts(s->map, s->vec->index, s->stored + from, from, n, &at);
+        else
+            sar_locate_slots(s->map, s->desc, s->vec->index, from, n, &at);
+        if (to == NULL && s->stored != NULL)
+            sar_locate_store_parts(&at, n, s->stored + from);
         if (to != NULL)
             move(&at, (const unsigned char *)s->vec->value + from * to->bytes, n, to);
         else
@@ -275,15 +281,18 @@ enum sar_status sar_partition_into(const struct sar_partition_map *map, const st
                                    const struct sar_spvec *vec, struct sar_arena *arena,
                                    const struct sar_spvec *memory, struct sar_spvec parts[])
 {
-    void *next, *end;
+    void *next, *end, *stored = NULL;
     struct split s = { .map = map, .desc = desc, .vec = vec, .memory = memory };
     s.by_runs = sar_partition_run_blocks(map, desc, vec) != 0;
     s.pieces = sar_parallel_pieces(2 * vec->nnz * (desc->element_size + desc->index_size));
     s.stride = sar_row_stride(map->parts, sizeof *s.next);
     SAR_TRY(sar_arena_alloc_zeroed(arena, s.pieces * s.stride, sizeof *s.next, &next));
     SAR_TRY(sar_arena_alloc(arena, s.pieces * s.stride, sizeof *s.end, &end));
+    if (!s.by_runs && sar_locate_stores_parts(map, desc))
+        SAR_TRY(sar_arena_alloc(arena, vec->nnz, sizeof *s.stored, &stored));
     s.next = next;
     s.end = end;
+    s.stored = stored;
     SAR_TRY(sar_parallel_for(s.pieces, count_piece, &s));
     place_parts(&s, parts);
     return sar_parallel_for(s.pieces, move_piece, &s);

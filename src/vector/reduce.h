@@ -17,6 +17,10 @@
 enum sar_status sar_reduce(const struct sar_vec_desc *desc, const struct sar_spvec vecs[], size_t n,
                            struct sar_arena *arena, struct sar_spvec *out);
 
+/** As sar_reduce, for vecs that repeat no index and share none. Returns SAR_CORRUPT if they do. */
+enum sar_status sar_reduce_disjoint(const struct sar_vec_desc *desc, const struct sar_spvec vecs[], size_t n,
+                                    struct sar_arena *arena, struct sar_spvec *out);
+
 /** A reduction in two phases: the size of the result is known before the result has memory. */
 struct sar_reduction {
     size_t nnz; /**< elements of the result */

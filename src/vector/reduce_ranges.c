@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reductions in ranges of indices that have about equally many elements. The bounds of the ranges are found
- * in parallel, then their results are counted, then written to their places. Small reductions are one
- * range. */
+ * in parallel, then their results are counted, then written to their places. Vecs that share no index need
+ * no count. Small reductions are one range. */
 
 #include "base/parallel.h"
 #include "vector/reduce.h"
@@ -21,40 +21,79 @@ struct sar_reduce_ranges {
     struct sar_spvec out;
 };
 
-/* Finds the first elements of piece i: an index that about i / pieces of all elements are below. */
+/* Indices [low, high), and the elements of all vecs below each, about. */
+struct interval {
+    uint64_t low, high;
+    size_t below_low, below_high;
+};
+
+/* Returns an index of the interval that `wanted` elements may be below, as if they were spread evenly. */
+static uint64_t interpolate(const struct interval *v, size_t wanted)
+{
+    if (wanted <= v->below_low || wanted >= v->below_high)
+        return v->low + (v->high - v->low) / 2;
+    double share = (double)(wanted - v->below_low) / (double)(v->below_high - v->below_low);
+    uint64_t offset = (uint64_t)(share * (double)(v->high - v->low));
+    return offset < v->high - v->low ? v->low + offset : v->high - 1;
+}
+
+/* Sets the first element at or after an index in each vec, and returns how many elements are below it. */
+static size_t find_below(const struct sar_reduce_ranges *s, uint64_t index, size_t *begin)
+{
+    size_t below = 0;
+    for (size_t r = 0; r < s->n; r++) {
+        begin[r] = sar_index_lower_bound(s->vecs[r].index, s->desc->index_size, 0, s->vecs[r].nnz, index);
+        below += begin[r];
+    }
+    return below;
+}
+
+/* Finds an index that about `wanted` elements are below, or the least one that more are below. So bounds
+ * ascend, whatever was searched before. Every other step halves the interval, in case the elements are not
+ * spread evenly. */
+static void search_bound(const struct sar_reduce_ranges *s, size_t wanted, size_t *begin)
+{
+    struct interval v = { 0, s->desc->count, 0, s->elements };
+    size_t near = s->elements / s->pieces / NEAR_SHARE;
+    for (unsigned step = 0; v.low < v.high; step++) {
+        uint64_t index = step % 2 == 0 ? interpolate(&v, wanted) : v.low + (v.high - v.low) / 2;
+        size_t below = find_below(s, index, begin);
+        if (below + near >= wanted && below <= wanted + near)
+            return;
+        if (below < wanted)
+            v = (struct interval){ index + 1, v.high, below, v.below_high };
+        else
+            v = (struct interval){ v.low, index, v.below_low, below };
+    }
+    (void)find_below(s, v.low, begin);
+}
+
+/* Finds the first elements of piece i. */
 static enum sar_status find_bound(void *arg, size_t i)
 {
     const struct sar_reduce_ranges *s = arg;
-    uint64_t low = 0, high = s->desc->count;
-    size_t wanted = sar_parallel_bound(s->elements, 1, s->pieces, i);
-    size_t near = s->elements / s->pieces / NEAR_SHARE, *begin = s->begin + i * s->n;
-    while (i > 0 && i < s->pieces && low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        size_t below = 0;
-        for (size_t r = 0; r < s->n; r++) {
-            begin[r] = sar_spvec_lower_bound(s->desc, &s->vecs[r], 0, middle);
-            below += begin[r];
-        }
-        if (below < wanted)
-            low = middle + 1;
-        else
-            high = middle;
-        if (below + near >= wanted && below <= wanted + near)
-            break;
-    }
+    size_t *begin = s->begin + i * s->n;
+    if (i > 0 && i < s->pieces)
+        search_bound(s, sar_parallel_bound(s->elements, 1, s->pieces, i), begin);
     for (size_t r = 0; r < s->n && (i == 0 || i == s->pieces); r++)
         begin[r] = i == 0 ? 0 : s->vecs[r].nnz;
     return SAR_OK;
 }
 
-static enum sar_status count_range(void *arg, size_t i)
+/* The elements of piece i. */
+static struct sar_spvec *slices_of(const struct sar_reduce_ranges *s, size_t i)
 {
-    const struct sar_reduce_ranges *s = arg;
     struct sar_spvec *slice = s->slice + i * s->n;
     for (size_t r = 0; r < s->n; r++)
         slice[r] =
             sar_spvec_slice(s->desc, &s->vecs[r], s->begin[i * s->n + r], s->begin[(i + 1) * s->n + r]);
-    return sar_reduce_count_range(s->desc, slice, s->n, s->index_size, s->arena, &s->reduction[i]);
+    return slice;
+}
+
+static enum sar_status count_range(void *arg, size_t i)
+{
+    const struct sar_reduce_ranges *s = arg;
+    return sar_reduce_count_range(s->desc, slices_of(s, i), s->n, s->index_size, s->arena, &s->reduction[i]);
 }
 
 static enum sar_status write_range(void *arg, size_t i)
@@ -69,15 +108,36 @@ static enum sar_status write_range(void *arg, size_t i)
     return SAR_OK;
 }
 
-static enum sar_status count_ranges(struct sar_reduce_ranges *s)
+/* Finds the elements of all pieces. */
+static enum sar_status find_ranges(struct sar_reduce_ranges *s)
 {
     void *begin, *slice;
     SAR_TRY(sar_arena_alloc_zeroed(s->arena, (s->pieces + 1) * s->n, sizeof *s->begin, &begin));
     SAR_TRY(sar_arena_alloc(s->arena, s->pieces * s->n, sizeof *s->slice, &slice));
     s->begin = begin;
     s->slice = slice;
-    SAR_TRY(sar_parallel_for(s->pieces + 1, find_bound, s));
+    return sar_parallel_for(s->pieces + 1, find_bound, s);
+}
+
+static enum sar_status count_ranges(struct sar_reduce_ranges *s)
+{
+    SAR_TRY(find_ranges(s));
     return sar_parallel_for(s->pieces, count_range, s);
+}
+
+/* Writes the result of piece i, whose place is known since the vecs share no index. */
+static enum sar_status reduce_piece(void *arg, size_t i)
+{
+    const struct sar_reduce_ranges *s = arg;
+    const struct sar_spvec *slice = slices_of(s, i);
+    size_t before = 0, elements = 0;
+    for (size_t r = 0; r < s->n; r++) {
+        before += s->begin[i * s->n + r];
+        elements += slice[r].nnz;
+    }
+    struct sar_spvec out = sar_spvec_slice(s->desc, &s->out, before, before);
+    SAR_TRY(sar_reduce_range(s->desc, slice, s->n, s->arena, &out));
+    return out.nnz == elements ? SAR_OK : SAR_CORRUPT;
 }
 
 static size_t pieces_of(const struct sar_vec_desc *desc, size_t elements)
@@ -131,6 +191,24 @@ enum sar_status sar_reduce(const struct sar_vec_desc *desc, const struct sar_spv
     SAR_TRY(sar_reduce_count(desc, vecs, n, desc->index_size, arena, &reduction));
     sar_reduce_write(&reduction, out);
     out->nnz = reduction.nnz;
+    return SAR_OK;
+}
+
+enum sar_status sar_reduce_disjoint(const struct sar_vec_desc *desc, const struct sar_spvec vecs[], size_t n,
+                                    struct sar_arena *arena, struct sar_spvec *out)
+{
+    struct sar_reduce_ranges s = {
+        .desc = desc, .vecs = vecs, .n = n, .index_size = desc->index_size, .arena = arena, .out = *out
+    };
+    s.elements = elements_of(vecs, n);
+    s.pieces = pieces_of(desc, s.elements);
+    if (s.pieces == 1) {
+        SAR_TRY(sar_reduce_range(desc, vecs, n, arena, out));
+        return out->nnz == s.elements ? SAR_OK : SAR_CORRUPT;
+    }
+    SAR_TRY(find_ranges(&s));
+    SAR_TRY(sar_parallel_for(s.pieces, reduce_piece, &s));
+    out->nnz = s.elements;
     return SAR_OK;
 }
 

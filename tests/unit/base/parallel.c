@@ -78,6 +78,41 @@ static void every_piece_once(void **state)
     }
 }
 
+/* The first piece that each thread takes. */
+struct first_pieces {
+    atomic_size_t taken;
+    size_t piece[PIECES];
+};
+
+static _Thread_local const struct first_pieces *has_begun;
+
+static enum sar_status note_first_piece(void *arg, size_t i)
+{
+    struct first_pieces *first = arg;
+    if (has_begun == first)
+        return SAR_OK;
+    has_begun = first;
+    first->piece[atomic_fetch_add(&first->taken, 1)] = i;
+    while (atomic_load(&first->taken) < 2)
+        sched_yield();
+    return SAR_OK;
+}
+
+/* Threads begin in ranges of their own: of two, one with the first piece and one with the middle one. */
+static void threads_begin_in_ranges_of_their_own(void **state)
+{
+    (void)state;
+    if (!has_openmp())
+        return;
+    static struct first_pieces first;
+    struct sar_parallel former = sar_parallel_begin(with(2));
+    assert_int_equal(sar_parallel_for(PIECES, note_first_piece, &first), SAR_OK);
+    sar_parallel_end(former);
+    assert_int_equal(atomic_load(&first.taken), 2);
+    assert_int_equal(first.piece[0] + first.piece[1], PIECES / 2);
+    assert_true(first.piece[0] == 0 || first.piece[1] == 0);
+}
+
 static enum sar_status fail_two(void *arg, size_t i)
 {
     (void)arg;
@@ -396,6 +431,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_thread_before_the_first_loop),
         cmocka_unit_test(every_piece_once),
+        cmocka_unit_test(threads_begin_in_ranges_of_their_own),
         cmocka_unit_test(first_failure),
         cmocka_unit_test(loops_do_not_nest),
         cmocka_unit_test(forbidden_threads),

@@ -17,9 +17,9 @@
 #include "vector/merge_bitmaps.h"
 #include "vector/partition.h"
 
-enum { MOST_PARTS = 100, ROOM = 3000 };
+enum { MOST_PARTS = 257, ROOM = 3000 };
 
-static const uint32_t parts_table[] = { 1, 2, 3, 7, 8, 16, MOST_PARTS };
+static const uint32_t parts_table[] = { 1, 2, 3, 7, 8, 16, 100, MOST_PARTS - 1, MOST_PARTS };
 static const unsigned grains[] = { 1, 2, 16, 64, 256 };
 
 /* The last counts need 8-byte indices; the very last has more than 2^32 blocks for small grains. */

@@ -108,6 +108,66 @@ static void test_close_together(void **state)
     sar_arena_free(&arena);
 }
 
+/* One index that most elements have, so that several ranges would begin within them. */
+static void test_repeated(void **state)
+{
+    enum { COUNT = 1000, VECS = 5 };
+    struct sar_vec_desc desc = vec_desc_make(SAR_INT64, SAR_SUM, COUNT, 1);
+    struct rng rng = { 3 };
+    uint64_t index[ROOM];
+    (void)state;
+    for (uint64_t most = 0; most < COUNT; most += 37) {
+        struct sar_spvec vecs[VECS];
+        for (size_t r = 0; r < VECS; r++) {
+            size_t nnz = 0;
+            for (uint64_t i = 0; i < COUNT; i += 1 + rng_below(&rng, 20)) {
+                index[nnz++] = i;
+                for (int times = 0; i <= most && most < i + 20 && times < 500; times++)
+                    index[nnz++] = i;
+            }
+            vecs[r] = spvec_make(&desc, index, nnz, VALUES_EXACT, &rng);
+        }
+        check(&desc, vecs, VECS, 4);
+        for (size_t r = 0; r < VECS; r++)
+            spvec_free(&vecs[r]);
+    }
+}
+
+/* Vecs of which each index is in one. */
+static void test_disjoint(void **state)
+{
+    enum { COUNT = 50000, VECS = 7 };
+    struct sar_vec_desc desc = vec_desc_make(SAR_FLOAT, SAR_SUM, COUNT, 1);
+    struct rng rng = { 11 };
+    (void)state;
+    desc.absent_is_zero = false;
+    for (uint64_t step = 1; step < COUNT; step = 3 * step + 1) {
+        static uint64_t index[VECS][COUNT];
+        struct sar_spvec vecs[VECS], out = spvec_alloc(&desc, COUNT);
+        struct sar_arena arena = { 0 };
+        size_t nnz[VECS] = { 0 };
+        for (uint64_t i = rng_below(&rng, step); i < COUNT; i += 1 + rng_below(&rng, step)) {
+            uint64_t vec = step % 2 == 0 ? rng_below(&rng, VECS) : i * VECS / COUNT;
+            index[vec][nnz[vec]++] = i;
+        }
+        for (size_t r = 0; r < VECS; r++)
+            vecs[r] = spvec_make(&desc, index[r], nnz[r], VALUES_SPECIAL, &rng);
+        struct sar_spvec expected = reference_reduce(&desc, vecs, VECS);
+        assert_int_equal(sar_reduce_disjoint(&desc, vecs, VECS, &arena, &out), SAR_OK);
+        assert_true(spvec_equal(&desc, &out, &expected));
+        if (nnz[1] > 0) {
+            struct sar_spvec twice[] = { vecs[1], vecs[1] }, room = spvec_alloc(&desc, 2 * nnz[1]);
+            assert_int_equal(sar_reduce_disjoint(&desc, twice, 2, &arena, &room), SAR_CORRUPT);
+            spvec_free(&room);
+        }
+        for (size_t r = 0; r < VECS; r++)
+            spvec_free(&vecs[r]);
+        spvec_free(&out);
+        spvec_free(&expected);
+        sar_arena_free(&arena);
+    }
+}
+
 static struct sar_spvec every(size_t step, size_t nnz)
 {
     static const struct sar_vec_desc desc = { .index_size = sizeof(uint32_t), .element_size = sizeof(float) };
@@ -149,8 +209,8 @@ static void test_memory(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_counted),
-                                        cmocka_unit_test(test_close_together) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_counted), cmocka_unit_test(test_close_together),
+                                        cmocka_unit_test(test_repeated), cmocka_unit_test(test_disjoint) };
     const struct CMUnitTest on_one_thread[] = { cmocka_unit_test(test_memory) };
     int failures = cmocka_run_group_tests(on_one_thread, NULL, NULL);
     return failures + TEAMS_RUN_SMALL(tests, NULL, NULL);
