@@ -214,6 +214,7 @@ def computing():
     yield f"`balanced` is {times[0]} times as fast as dense with deepfm and {times[1]} times with nmt"
     yield f"With llama it is dense {slower[2]:.2f} times as fast as `balanced`"
     yield f"with llama it is {slower[2]:.2f} times as fast on one thread"
+    both = "messages, and computing on one thread"
     for threads, words in ((1, "are found on one thread"), (16, "on 16 threads")):
         gains = [over_dense(cell(m, 25, threads), threads) for m in ("lstm", "deepfm", "llama")]
         yield f"{gains[0]:.1f}, {gains[1]:.1f} and {gains[2]:.1f} {words}"
@@ -223,10 +224,10 @@ def computing():
             every = [over_dense(cell(m, 25, threads), threads) for m in STUDIED]
             alone = [gain(f"speedup-{m}", "balanced", False) for m in STUDIED]
             data = "16 nodes, 25 Gb/s | coordinates, gradients of four models"
-            yield f"{data} | {span(every, 1)} times | [simulation](doc/evaluation.md) with work of one thread"
-            yield f"{data} | {span(alone, 1)} times | simulation of messages alone"
+            yield f"{data} | {span(every, 1)} times | [simulation](doc/evaluation.md): {both}"
+            yield f"{data} | {span(alone, 1)} times | simulation: messages only"
     llama = over_dense(cell("llama", 100, 1), 1)
-    yield f"5 % of a dense model's gradient | {llama:.1f} times | simulation with work of one thread"
+    yield f"5 % of a dense model's gradient | {llama:.1f} times | simulation: {both}"
     near = best = 0
     for times in (times_of(f"threads-16-{m}-{r}-{t}") for m, r, t in CELLS):
         near += times["auto"] <= 1.05 * min(times.values())
