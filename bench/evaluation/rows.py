@@ -22,8 +22,8 @@ PEERS = "recursive_doubling,split_allgather,ring,allgather,omni,sparse_ps,oktopk
 DENSE_PEER = "split_dense"  # its dense parts of an unscaled table do not fit into memory
 CHARGED_PEERS = "balanced,auto,recursive_doubling,split_allgather,allgather,omni,oktopk,sparse_ps"
 CHARGED_RATES = [25, 100]
-# Costs with rows of 512 in the sample. Ends of work are not rounded to a microsecond, since much takes less.
-CHARGED = ["--costs", "bench/results/costs-rows.json", "-p", "0.01"]
+# Ends of work are not rounded to a microsecond, since much takes less.
+CHARGED = ["--compute", "-p", "0.01"]
 UNSCALED = "rows-lstm-uniform-unscaled"
 BOTH_OMNI = ["-P", "auto,range"]  # cyclic, its default, and contiguous blocks
 RANKS = [16, 64, 128]
