@@ -55,8 +55,9 @@ static double mean(double sum, uint64_t n)
     return n == 0 ? 0 : sum / (double)n;
 }
 
-/* Sets the seconds that the library saves a call, at least: against the fastest call of MPI. Returns false
- * unless both kinds of calls were timed. MPI's first call touches new memory, and is no measure. */
+/* Sets the seconds that the library saves a call: against the fastest call of MPI, of which there may be few.
+ * Returns false unless both kinds of calls were timed. MPI's first call touches new memory, and is no
+ * measure. */
 static bool saving_per_call(const struct sar_stats_row *row, double *seconds)
 {
     *seconds = row->least_plain_seconds - mean(row->taken_seconds, row->taken);
