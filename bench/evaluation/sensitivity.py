@@ -3,7 +3,8 @@
 
 import math
 
-from evaluation.figures import COLOURS, MARKERS, dense_of, number, rows_of, save_figure, table, times_of
+from evaluation import seeds
+from evaluation.figures import COLOURS, MARKERS, number, rows_of, save_figure, table, times_of
 
 RANKS, RATE = 16, 25
 SCALES = {"lstm": 256, "llama": 64}
@@ -20,9 +21,6 @@ RANK_OPTIONS = {
 }
 DRIFT = 0.125  # of the vector, in each step
 DRIFTING = "balanced,auto,oktopk,recursive_doubling"
-SEEDS = [42, 1, 2, 3, 4]  # the first is that of the other pages
-SEED_SCALES = {"lstm": 64, "deepfm": 64, "nmt": 32, "llama": 8}
-SEED_SCHEMES = "balanced,auto,recursive_doubling,allgather"
 
 
 def tensor_of(workload):
@@ -50,10 +48,6 @@ def measurements():
         for name, drift in (("still", 0), ("drift", DRIFT)):
             calls = simulation(workload, DRIFTING, options=f"--drift {drift}", calls="-n 7 -w 1")
             yield f"sensitivity-{workload}-{name}", calls
-    for workload, scale in SEED_SCALES.items():
-        for seed in SEEDS:
-            options = f"--seed {seed}"
-            yield f"seed-{workload}-{seed}", simulation(workload, SEED_SCHEMES, "", options, scale=scale)
 
 
 def cells_of(name, base=None):
@@ -130,36 +124,6 @@ def by_drift():
     return table(["workload", "scheme", "still, ms", "drifting, ms", "ratio"], lines)
 
 
-def files_of_seeds(workload):
-    return [f"seed-{workload}-{seed}" for seed in SEEDS]
-
-
-def interval(values):
-    """Mean and half the width of the 95 % interval of Student's distribution, of five values."""
-    mean = sum(values) / len(values)
-    deviation = math.sqrt(sum((v - mean) ** 2 for v in values) / (len(values) - 1))
-    return mean, 2.776 * deviation / math.sqrt(len(values))
-
-
-def gains_of_seeds(workload, scheme):
-    """The gain over dense with each seed."""
-    rows = [next(r for r in rows_of(name) if r["scheme"] == scheme) for name in files_of_seeds(workload)]
-    return [dense_of(row) / row["median_s"] for row in rows]
-
-
-def by_seed():
-    head = ["workload", "`balanced` over dense", "`auto` over dense", "recursive doubling over dense"]
-    lines = []
-    for workload in SEED_SCALES:
-        if not all(map(rows_of, files_of_seeds(workload))):
-            continue
-        gains = {s: gains_of_seeds(workload, s) for s in ("balanced", "auto", "recursive_doubling")}
-        cells = ["{:.2f} ± {:.2f}".format(*interval(found)) for found in gains.values()]
-        ratios = [ours / theirs for ours, theirs in zip(gains["balanced"], gains["recursive_doubling"])]
-        lines.append([workload, *cells, "{:.3f} ± {:.3f}".format(*interval(ratios))])
-    return table(head + ["recursive doubling / `balanced`"], lines)
-
-
 SHOWN = ["balanced", "recursive_doubling", "split_allgather", "dense"]
 
 
@@ -199,17 +163,6 @@ def draw_drift(axes):
     axes.legend(fontsize=7)
 
 
-def draw_seeds(axes):
-    for i, scheme in enumerate(("balanced", "recursive_doubling")):
-        found = [interval(gains_of_seeds(m, scheme)) for m in SEED_SCALES]
-        places = [x + (i - 0.5) * 0.2 for x in range(len(found))]
-        look = {"color": COLOURS[i], "marker": MARKERS[i], "linestyle": "none", "capsize": 4}
-        axes.errorbar(places, [m for m, _ in found], [half for _, half in found], label=scheme, **look)
-    axes.set_xticks(range(len(SEED_SCALES)), SEED_SCALES, fontsize=7)
-    axes.set(title="five seeds, 95 % intervals", ylabel="times as fast as dense", yscale="log")
-    axes.legend(fontsize=7)
-
-
 def draw():
     import matplotlib
 
@@ -222,7 +175,7 @@ def draw():
     draw_cases(panels[0, 1], ["", *NETWORKS], words_of_network, "networks")
     draw_cases(panels[0, 2], ["", *RANK_OPTIONS], words_of_ranks, "ranks")
     draw_drift(panels[1, 0])
-    draw_seeds(panels[1, 1])
+    seeds.draw(panels[1, 1])
     panels[1, 2].axis("off")
     figure.suptitle("16 ranks, 25 Gb/s, messages alone, formats chosen, simulated", fontsize=10)
     return save_figure(figure, "sensitivity", ALT)
@@ -236,4 +189,4 @@ def sensitivity():
     return draw() if all(map(rows_of, files)) else "Not measured yet.\n"
 
 
-PARTS = [sensitivity, by_latency, by_network, by_ranks, by_drift, by_seed]
+PARTS = [sensitivity, by_latency, by_network, by_ranks, by_drift]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Sentences of the pages on the paper's cluster and on sensitivity, for tests/bench/evaluation.py."""
 
-from evaluation import sensitivity, topology
+from evaluation import seeds, sensitivity, topology
 from evaluation.figures import dense_of, rows_of
 from sentences import percent, real, row_of, span, time_of
 
@@ -161,12 +161,16 @@ def of_drift():
 
 
 def of_seeds():
-    widest = 0
-    for workload in sensitivity.SEED_SCALES:
-        times = [time_of(name) for name in sensitivity.files_of_seeds(workload)]
-        mean, half = sensitivity.interval(times)
-        widest = max(widest, half / mean)
-    yield f"Intervals of times are within {real(100 * widest)} % of the means"
+    yield f"Intervals of times are within {real(100 * seeds.widest(f'seed-{m}' for m in seeds.SCALES))} % of the means"
+    for words, prefix in [
+        ("on 64 ranks", "64 ranks"),
+        ("with computing", "computing"),
+        ("with rows in full batches", "rows"),
+    ]:
+        settings = [s for w, s, _ in seeds.elsewhere() if w.startswith(prefix) and "400" not in w]
+        yield f"{real(100 * seeds.widest(settings))} % {words}"
+    small = [s for w, s, _ in seeds.elsewhere() if "400" in w]
+    yield f"{real(100 * seeds.widest(small))} % with rows in batches of 400"
 
 
 PARTS = [of_topology, of_claims, of_latency, of_networks, of_ranks_apart, of_drift, of_seeds]

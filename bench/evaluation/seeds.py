@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Results of the other pages with five seeds: measurements and parts, for bench/evaluate."""
+
+import math
+
+from evaluation.compute import NODES, on_threads, best_dense
+from evaluation.figures import COLOURS, MARKERS, dense_of, rows_of, table
+from evaluation.rows import CASES, simulation as row_simulation
+
+SEEDS = [42, 1, 2, 3, 4]  # the first is that of the other pages
+SCALES = {"lstm": 64, "deepfm": 64, "nmt": 32, "llama": 8}
+SCHEMES = "balanced,auto,recursive_doubling,allgather"
+COMPARED = "balanced,recursive_doubling"
+CELLS = [(25, 1), (100, 1), (100, 16)]  # Gb/s and threads, with computing
+MORE_RANKS = 64
+
+
+def elements(workload, ranks, schemes, options=""):
+    scale = (
+        {"lstm": 512, "deepfm": 512, "nmt": 256, "llama": 64}[workload] if ranks > NODES else SCALES[workload]
+    )
+    words = f"bench/simulate -n {ranks} -r 25 -s {scale} {options} -- --workload {workload}"
+    return f"{words} -n 1 -w 1 --check 0 --alone -S {schemes}".split()
+
+
+def with_schemes(words, schemes):
+    at = words.index("-S")
+    return words[: at + 1] + [schemes] + words[at + 2 :]
+
+
+def settings():
+    """The name of each setting, and the command that the seed is added to."""
+    for workload in SCALES:
+        yield f"seed-{workload}", elements(workload, NODES, SCHEMES, "-d lr")
+    for workload in SCALES:
+        yield f"seed-{MORE_RANKS}-{workload}", elements(workload, MORE_RANKS, COMPARED)
+    for rate, threads in CELLS:
+        for workload in SCALES:
+            yield f"seed-{workload}-{rate}-{threads}", with_schemes(
+                on_threads(workload, rate, threads)[1], COMPARED
+            )
+    for case in CASES:
+        yield "seed-" + case.name(NODES), row_simulation(NODES, case.scale(NODES), case.tensor(), COMPARED)
+
+
+def measurements():
+    for name, words in settings():
+        for seed in SEEDS:
+            yield f"{name}-{seed}", words + ["--seed", str(seed)]
+
+
+def files_of(setting):
+    return [f"{setting}-{seed}" for seed in SEEDS]
+
+
+def is_measured(setting):
+    return all(map(rows_of, files_of(setting)))
+
+
+def interval(values):
+    """Mean and half the width of the 95 % interval of Student's distribution, of five values."""
+    mean = sum(values) / len(values)
+    deviation = math.sqrt(sum((v - mean) ** 2 for v in values) / (len(values) - 1))
+    return mean, 2.776 * deviation / math.sqrt(len(values))
+
+
+def times_of_seeds(setting, scheme):
+    rows = [next(r for r in rows_of(name) if r["scheme"] == scheme) for name in files_of(setting)]
+    return [row["median_s"] for row in rows]
+
+
+def gains_of(setting, scheme, computing=False):
+    """The gain over dense with each seed."""
+    denses = [
+        best_dense(rows[0], True) if computing else dense_of(rows[0])
+        for rows in map(rows_of, files_of(setting))
+    ]
+    return [dense / time for dense, time in zip(denses, times_of_seeds(setting, scheme))]
+
+
+def words_of(values, digits=2):
+    return "{:.{d}f} ± {:.{d}f}".format(*interval(values), d=digits)
+
+
+def ratios_of(setting):
+    """Recursive doubling over `balanced` with each seed."""
+    times = [times_of_seeds(setting, scheme) for scheme in COMPARED.split(",")]
+    return [theirs / ours for ours, theirs in zip(*times)]
+
+
+def by_seed():
+    lines = []
+    for workload in SCALES:
+        setting = f"seed-{workload}"
+        if is_measured(setting):
+            gains = [gains_of(setting, s) for s in ("balanced", "auto", "recursive_doubling")]
+            lines.append([workload, *map(words_of, gains), words_of(ratios_of(setting), 3)])
+    head = ["workload", "`balanced` over dense", "`auto` over dense", "recursive doubling over dense"]
+    return table(head + ["recursive doubling / `balanced`"], lines)
+
+
+def elsewhere():
+    """Settings of other pages: words, name of the setting, and whether computing is charged."""
+    for workload in SCALES:
+        yield f"{MORE_RANKS} ranks, {workload}", f"seed-{MORE_RANKS}-{workload}", False
+    for rate, threads in CELLS:
+        for workload in SCALES:
+            words = f"computing, {rate} Gb/s, {threads} thread{'s' * (threads > 1)}, {workload}"
+            yield words, f"seed-{workload}-{rate}-{threads}", True
+    for case in CASES:
+        yield f"rows, {case.words()}", "seed-" + case.name(NODES), False
+
+
+def by_seed_elsewhere():
+    lines = []
+    for words, setting, computing in elsewhere():
+        if is_measured(setting):
+            gains = gains_of(setting, "balanced", computing)
+            lines.append([words, words_of(gains), words_of(ratios_of(setting), 3)])
+    return table(["setting", "`balanced` over dense", "recursive doubling / `balanced`"], lines)
+
+
+def widest(settings_of):
+    """The widest interval of times, relative to the mean."""
+    widths = []
+    for setting in filter(is_measured, settings_of):
+        for scheme in COMPARED.split(","):
+            mean, half = interval(times_of_seeds(setting, scheme))
+            widths.append(half / mean)
+    return max(widths)
+
+
+def draw(axes):
+    for i, scheme in enumerate(("balanced", "recursive_doubling")):
+        found = [interval(gains_of(f"seed-{m}", scheme)) for m in SCALES]
+        places = [x + (i - 0.5) * 0.2 for x in range(len(found))]
+        look = {"color": COLOURS[i], "marker": MARKERS[i], "linestyle": "none", "capsize": 4}
+        axes.errorbar(places, [m for m, _ in found], [half for _, half in found], label=scheme, **look)
+    axes.set_xticks(range(len(SCALES)), SCALES, fontsize=7)
+    axes.set(title="five seeds, 95 % intervals", ylabel="times as fast as dense", yscale="log")
+    axes.legend(fontsize=7)
+
+
+PARTS = [by_seed, by_seed_elsewhere]
