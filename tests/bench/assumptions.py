@@ -161,7 +161,8 @@ def of_drift():
 
 
 def of_seeds():
-    yield f"Intervals of times are within {real(100 * seeds.widest(f'seed-{m}' for m in seeds.SCALES))} % of the means"
+    widest = seeds.widest(f"seed-{m}" for m in seeds.SCALES)
+    yield f"Intervals of times are within {real(100 * widest)} % of the means"
     for words, prefix in [
         ("on 64 ranks", "64 ranks"),
         ("with computing", "computing"),
