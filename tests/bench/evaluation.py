@@ -11,7 +11,6 @@ import importlib.util
 import io
 import itertools
 import pathlib
-import statistics
 import sys
 import tempfile
 import unittest.mock
@@ -30,11 +29,11 @@ import baselines  # noqa: E402
 import claims  # noqa: E402
 import collectives  # noqa: E402
 import devices  # noqa: E402
+import node  # noqa: E402
 from sentences import percent, real, row_of, span, time_of  # noqa: E402
 
 CELLS = list(itertools.product(compute.SIZES, compute.RATES, compute.THREADS))
 STUDIED = ["lstm", "deepfm", "nmt", "llama"]
-MPIS = ["mpich", "openmpi"]
 OURS = ["balanced", "auto", "dense", "two_level"]
 COO, BITMAP, CHOSEN, FOUR, PIPELINED = STEPS[1], STEPS[3], STEPS[4], STEPS[5], STEPS[6]
 
@@ -371,27 +370,6 @@ def of_columns():
     yield f"The next takes {span(best)} times as long"
 
 
-def of_mpis():
-    """Lines of the table of MPICH and Open MPI in doc/performance.md: medians over runs, which took turns."""
-    found = {mpi: [row for row in rows_of(f"allreduce-{mpi}") if row["scheme"] == "auto"] for mpi in MPIS}
-    for interface, count, words in (
-        ("coo", 10**6, "coordinates, 10⁶"),
-        ("coo", 16 * 10**6, "coordinates, 1.6·10⁷"),
-        ("dense", 16 * 10**6, "dense buffers, 1.6·10⁷"),
-    ):
-        runs, line = [], [f"| {words}, 1 %"]
-        for mpi in MPIS:
-            of = [row for row in found[mpi] if (row["interface"], row["count"]) == (interface, count)]
-            runs.append([row["dense_median_s"] for row in of])
-            gains = [row["dense_median_s"] / row["median_s"] for row in of]
-            line += [f"{1e3 * statistics.median(row['median_s'] for row in of):#.3g}"]
-            line += [f"{statistics.median(gains):#.3g}".rstrip(".")]
-        ratios = [there / here for here, there in zip(*runs)]
-        yield " | ".join([*line, real(statistics.median(ratios)) + " |"])
-    ran = [row["ran"] for mpi in MPIS for row in found[mpi]]
-    yield f"`auto` ran `shared` in {ran.count('shared')} of the {len(ran)} cases"
-
-
 def runs_of_text(evaluate, folder, again):
     """What bench/evaluate would run to measure batches of a text; the results are written as if it had."""
     text = folder / "somewhere" / "text"
@@ -457,11 +435,11 @@ def main():
         of_rows,
         of_ranks,
         of_columns,
-        of_mpis,
         *assumptions.PARTS,
         *baselines.PARTS,
         *collectives.PARTS,
         *devices.PARTS,
+        *node.PARTS,
         *claims.PARTS,
     ):
         for sentence in part():
