@@ -16,7 +16,7 @@
 #include "comm/nodes.h"
 
 /** Messages of calls use the tags below SAR_TAG_COUNT. MPI guarantees all tags up to 32767. */
-enum { SAR_TAG_COUNT = 32766, SAR_TAG_WATCHDOG = 32767 };
+enum { SAR_TAG_COUNT = 32766, SAR_TAG_CLOSE = 32766, SAR_TAG_WATCHDOG = 32767 };
 
 struct sar_agree_direct;
 struct sar_watchdog;

@@ -7,8 +7,8 @@
  *     cost = 0 without long waits, else up to p (p-1) messages of 8 bytes for each operation
  *
  * The late rank does not wait, so it leaves the heartbeats in MPI until it waits for long itself, or until
- * the communicator is closed. Then a reduction counts the heartbeats sent to each rank, and each rank
- * receives the rest. At most one heartbeat is in flight from one rank to another. */
+ * the communicator is closed. Then a sum counts the heartbeats sent to each rank, and each rank receives the
+ * rest. At most one heartbeat is in flight from one rank to another. */
 
 #include "comm/watchdog.h"
 
@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "comm/tree_sum.h"
 
 enum {
     GRACE_SECONDS = 1,    /* from sending heartbeats to a warning, for the answers to arrive */
@@ -27,13 +28,13 @@ enum {
 
 struct sar_watchdog {
     struct sar_rank_names rank_names;
-    uint64_t ops_begun;          /* number of the last operation that this rank has begun */
-    uint64_t last_sent;          /* operation number in the last heartbeat that this rank sent */
-    uint64_t received, expected; /* heartbeats; expected is known once they have been counted */
-    uint64_t *last_heartbeat;    /* operation number in the last heartbeat from each rank */
-    uint64_t *heartbeats_sent;   /* number of heartbeats to each rank; behind last_heartbeat */
-    MPI_Request *send_requests;  /* of the last heartbeat to each rank */
-    MPI_Request count_request;
+    uint64_t ops_begun;         /* number of the last operation that this rank has begun */
+    uint64_t last_sent;         /* operation number in the last heartbeat that this rank sent */
+    uint64_t received;          /* heartbeats */
+    uint64_t *last_heartbeat;   /* operation number in the last heartbeat from each rank */
+    uint64_t *heartbeats_sent;  /* number of heartbeats to each rank; behind last_heartbeat */
+    MPI_Request *send_requests; /* of the last heartbeat to each rank */
+    struct sar_tree_sum *count; /* of the heartbeats to each rank */
     bool count_started;
 };
 
@@ -154,15 +155,15 @@ struct sar_watchdog *sar_watchdog_create(int ranks)
     watchdog->rank_names.place = calloc(n, sizeof *watchdog->rank_names.place);
     watchdog->last_heartbeat = calloc(2 * n, sizeof *watchdog->last_heartbeat);
     watchdog->send_requests = malloc(n * sizeof *watchdog->send_requests);
+    watchdog->count = sar_tree_sum_create(ranks);
     if (watchdog->rank_names.world_rank == NULL || watchdog->rank_names.place == NULL ||
-        watchdog->last_heartbeat == NULL || watchdog->send_requests == NULL) {
+        watchdog->last_heartbeat == NULL || watchdog->send_requests == NULL || watchdog->count == NULL) {
         sar_watchdog_free(watchdog);
         return NULL;
     }
     watchdog->heartbeats_sent = watchdog->last_heartbeat + n;
     for (int r = 0; r < ranks; r++)
         watchdog->send_requests[r] = MPI_REQUEST_NULL;
-    watchdog->count_request = MPI_REQUEST_NULL;
     return watchdog;
 }
 
@@ -174,6 +175,7 @@ void sar_watchdog_free(struct sar_watchdog *watchdog)
     free(watchdog->rank_names.place);
     free(watchdog->last_heartbeat);
     free(watchdog->send_requests);
+    sar_tree_sum_free(watchdog->count);
     free(watchdog);
 }
 
@@ -314,15 +316,12 @@ void sar_watchdog_count_start(const struct sar_comm *comm)
     if (comm->stall_limit <= 0 || comm->ranks == 1 || watchdog->count_started)
         return;
     watchdog->count_started = true;
-    if (PMPI_Ireduce_scatter_block(watchdog->heartbeats_sent, &watchdog->expected, 1, MPI_UINT64_T, MPI_SUM,
-                                   comm->mpi_comm, &watchdog->count_request) != MPI_SUCCESS)
-        watchdog->count_request = MPI_REQUEST_NULL;
+    sar_tree_sum_start(comm, watchdog->count, watchdog->heartbeats_sent);
 }
 
 bool sar_watchdog_count_test(const struct sar_comm *comm)
 {
-    int done = 0;
-    return PMPI_Test(&comm->watchdog->count_request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done;
+    return sar_tree_sum_test(comm, comm->watchdog->count);
 }
 
 void sar_watchdog_drain(const struct sar_comm *comm)
@@ -330,7 +329,8 @@ void sar_watchdog_drain(const struct sar_comm *comm)
     struct sar_watchdog *watchdog = comm->watchdog;
     if (!watchdog->count_started)
         return;
-    while (watchdog->received < watchdog->expected && recv_heartbeat(comm, MPI_ANY_SOURCE))
+    uint64_t expected = sar_tree_sum_result(watchdog->count)[comm->rank];
+    while (watchdog->received < expected && recv_heartbeat(comm, MPI_ANY_SOURCE))
         continue;
     PMPI_Waitall(comm->ranks, watchdog->send_requests, MPI_STATUSES_IGNORE);
 }

@@ -101,8 +101,8 @@ void sar_watchdog_print_operation(char text[SAR_OPERATION_CHARS], const struct s
 void sar_watchdog_warn(const struct sar_comm *comm, const char *name, double waited,
                        bool (*late)(const void *arg, int rank), const void *arg);
 
-/** Starts to sum up the heartbeats sent to each rank; without effect when called again. No operation may be
- * in flight. Collective over comm, does not block. */
+/** Starts to sum up the heartbeats sent to each rank; without effect when called again. This rank may have no
+ * operation in flight, but others may. Collective over comm, does not block. */
 void sar_watchdog_count_start(const struct sar_comm *comm);
 
 /** True once the sum is known on this rank, or MPI has failed. Local. */

@@ -1,18 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A mistake under MPI_ERRORS_ARE_FATAL, which is a communicator's handler unless another is set, or an exit
- * without MPI_Finalize. The argument tells which; tests/abort/run reads what becomes of it. */
+/* A mistake under MPI_ERRORS_ARE_FATAL, which is a communicator's handler unless another is set, an exit
+ * without MPI_Finalize, or a call that the last rank skips. The argument tells which; tests/abort/run reads
+ * what becomes of it. */
 
 #include <mpix_sparse.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { COUNT = 10 };
 
 static void finalize(void)
 {
     MPI_Finalize();
+}
+
+/* The last rank leaves out the third call. The others wait in it until they are killed. */
+static void skip_last(int rank)
+{
+    enum { CALLS = 3, SECONDS = 8 };
+    float in[COUNT] = { 1 }, out[COUNT];
+    int ranks;
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    alarm(SECONDS);
+    for (int i = 0; i < CALLS - (rank == ranks - 1); i++)
+        MPIX_Sparse_allreduce(in, out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
 }
 
 int main(int argc, char **argv)
@@ -45,6 +59,8 @@ int main(int argc, char **argv)
             atexit(finalize);
         exit(strcmp(mistake, "exit_failed") == 0);
     }
+    if (strcmp(mistake, "skip") == 0)
+        skip_last(rank);
     puts("rank goes on");
     MPI_Finalize();
     return 0;
