@@ -159,7 +159,7 @@ enum sar_status sar_comm_max(const struct sar_comm *comm, double *values, int n)
 enum sar_status sar_collective_max_status_start(const struct sar_comm *comm, int *status,
                                                 struct sar_collective *collective)
 {
-    sar_watchdog_begin(comm, collective, "vote");
+    sar_watchdog_begin(comm, collective, "check for errors");
     return sar_mpi(
         PMPI_Iallreduce(MPI_IN_PLACE, status, 1, MPI_INT, MPI_MAX, comm->mpi_comm, &collective->request));
 }
