@@ -15,12 +15,12 @@ CELLS = [(25, 1), (100, 1), (100, 16)]  # Gb/s and threads, with computing
 MORE_RANKS = 64
 
 
-def elements(workload, ranks, schemes, options=""):
+def elements(workload, ranks, schemes, network="", first="", last=""):
     scale = (
         {"lstm": 512, "deepfm": 512, "nmt": 256, "llama": 64}[workload] if ranks > NODES else SCALES[workload]
     )
-    words = f"bench/simulate -n {ranks} -r 25 -s {scale} {options} -- --workload {workload}"
-    return f"{words} -n 1 -w 1 --check 0 --alone -S {schemes}".split()
+    words = f"bench/simulate -n {ranks} -r 25 -s {scale} {network} -- --workload {workload} {first}"
+    return f"{words} -n 1 -w 1 --check 0 --alone -S {schemes} {last}".split()
 
 
 def with_schemes(words, schemes):
@@ -29,24 +29,25 @@ def with_schemes(words, schemes):
 
 
 def settings():
-    """The name of each setting, and the command that the seed is added to."""
+    """The name of each setting, and its command, in which SEED stands for the seed."""
+    seeded = "--seed SEED"
     for workload in SCALES:
-        yield f"seed-{workload}", elements(workload, NODES, SCHEMES, "-d lr")
+        yield f"seed-{workload}", elements(workload, NODES, SCHEMES, "-d lr", first=seeded)
     for workload in SCALES:
-        yield f"seed-{MORE_RANKS}-{workload}", elements(workload, MORE_RANKS, COMPARED)
+        yield f"seed-{MORE_RANKS}-{workload}", elements(workload, MORE_RANKS, COMPARED, last=seeded)
     for rate, threads in CELLS:
         for workload in SCALES:
-            yield f"seed-{workload}-{rate}-{threads}", with_schemes(
-                on_threads(workload, rate, threads)[1], COMPARED
-            )
+            words = with_schemes(on_threads(workload, rate, threads)[1], COMPARED)
+            yield f"seed-{workload}-{rate}-{threads}", words + seeded.split()
     for case in CASES:
-        yield "seed-" + case.name(NODES), row_simulation(NODES, case.scale(NODES), case.tensor(), COMPARED)
+        words = row_simulation(NODES, case.scale(NODES), case.tensor(), COMPARED)
+        yield "seed-" + case.name(NODES), words + seeded.split()
 
 
 def measurements():
     for name, words in settings():
         for seed in SEEDS:
-            yield f"{name}-{seed}", words + ["--seed", str(seed)]
+            yield f"{name}-{seed}", [str(seed) if word == "SEED" else word for word in words]
 
 
 def files_of(setting):
@@ -127,7 +128,7 @@ def widest(settings_of):
         for scheme in COMPARED.split(","):
             mean, half = interval(times_of_seeds(setting, scheme))
             widths.append(half / mean)
-    return max(widths)
+    return max(widths, default=math.nan)
 
 
 def draw(axes):

@@ -35,9 +35,10 @@ def of_bounds_of_peers():
     worst = min(near, key=near.get)
     names = sorted(bounds[worst], key=bounds[worst].get)[:3]
     if worst == ("lstm", 100, 1) and sorted(names) == ["oktopk", "ring", "split_allgather"]:
-        words = [real(bounds[worst][name]) for name in ("oktopk", "split_allgather", "ring")]
+        times = [bounds[worst][name] for name in ("oktopk", "split_allgather", "ring")]
+        words = list(map(real, times))
         yield f"oktopk would take {words[0]}, split_allgather {words[1]} and `ring` {words[2]} times as long"
-        yield "oktopk, split_allgather and `ring` would take as long as `balanced` with lstm on one thread"
+        yield f"{span(times)} times as long as `balanced` with lstm on one thread at 100 Gb/s"
     else:
         yield f"nearest with work hidden: {worst}, {names}"
     row = compute.peers_of("lstm", 400, 1)["split_allgather"]
