@@ -358,6 +358,11 @@ int sar_parallel_limit(int wanted)
 #endif
 }
 
+int sar_parallel_granted(void)
+{
+    return sar_parallel_limit(sar_parallel_threads());
+}
+
 void sar_parallel_close(void)
 {
 #if defined(_OPENMP) && defined(HAVE_OMP_PAUSE)

@@ -65,6 +65,9 @@ void sar_parallel_disable(void);
 /** Returns the threads that a loop of the calling thread may use now. */
 int sar_parallel_threads(void);
 
+/** Returns the threads that OpenMP gives such a loop: fewer where OMP_THREAD_LIMIT is lower. */
+int sar_parallel_granted(void);
+
 /** Returns the pieces to split a loop into which reads and writes so many bytes: 1, or at most 4 for each
  * thread, of sar_parallel_piece_bytes or more. */
 size_t sar_parallel_pieces(size_t bytes);

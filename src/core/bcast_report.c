@@ -41,7 +41,7 @@ static const char *wire_name(const struct sar_bcast *b)
 static int threads_of(const struct sar_bcast *b)
 {
     struct sar_parallel former = sar_comm_state_begin_work(b->comm_state);
-    int threads = sar_parallel_threads();
+    int threads = sar_parallel_granted();
     sar_parallel_end(former);
     return threads;
 }

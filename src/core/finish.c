@@ -213,7 +213,7 @@ void sar_active_call_report(struct sar_active_call *op, double seconds)
     *r = (MPIX_Sparse_report_t){
         .grain = report->grain,
         .columns = report->columns,
-        .threads = sar_parallel_threads(),
+        .threads = sar_parallel_granted(),
         .ranks = op->comm_state->comm.ranks,
         .nodes = op->comm_state->comm.nodes.n,
         .count = (MPI_Count)op->args->sig.desc.count,
