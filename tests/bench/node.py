@@ -10,7 +10,7 @@ MPIS = ("mpich", "openmpi")
 
 
 def digits(x):
-    return f"{x:#.3g}".rstrip(".")
+    return f"{x:.0f}" if x >= 100 else f"{x:#.3g}".rstrip(".")
 
 
 def median(values):
