@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Study `hash`: time of Algorithm 1 of the Zen paper on one host thread, for several sizes of memory and
- * numbers of hash functions, and of the lossy hash; and of the library's two ways to make a rank's parts, the
- * partitions `hash` and `hierarchical`, on 1, 2, 4 … threads.
+ * numbers of hash functions, and of the lossy hash; and of three ways to make a rank's parts: the partitions
+ * `hash` and `hierarchical` of the library, on 1, 2, 4 … threads, and a hash of each index.
  *
  * All methods of the first kind, and then all of the second, are timed in turn in each iteration; the first
  * iteration does not count. serial_share is
@@ -14,6 +14,7 @@
 
 #include "base/parallel.h"
 #include "bench/lib/stats.h"
+#include "bench/studies/index_hash.h"
 #include "bench/studies/study.h"
 #include "hash/hierarchical.h"
 #include "vector/partition.h"
@@ -113,7 +114,7 @@ static const struct perf_schema schema = PERF_SCHEMA(fields);
 static const double densities[] = { 0.1 }, memories[] = { 1, 2, 3, 4 },
                     lossy_memories[] = { 1, 2, 2.5, 4, 10, 40 };
 static const char levels[] = "levels", paper[] = "paper", lossy[] = "strawman", counted[] = "hash",
-                  hashed[] = "hierarchical";
+                  hashed[] = "hierarchical", by_index[] = "index_hash";
 
 enum {
     COUNT = 1 << 22,
@@ -133,6 +134,7 @@ struct job {
     struct sar_hash_input input;
     struct sar_spvec *part; /* the last split's */
     struct sar_arena arena, split_arena;
+    struct perf_index_hash *index_hash; /* NULL: the tensor is too large for it */
     uint32_t seed;
     size_t max_load; /* occurrences of the largest part */
     struct record record[MAX_RECORDS];
@@ -175,7 +177,7 @@ static size_t max_part_load(const struct job *job)
 
 static bool is_split(const struct record *record)
 {
-    return record->method == counted || record->method == hashed;
+    return record->method == counted || record->method == hashed || record->method == by_index;
 }
 
 /* Makes the parts once, as the library does. They live in the arena until the next call. */
@@ -188,6 +190,9 @@ static struct sar_hash_stats split(struct job *job, const struct record *record)
     if (record->method == counted)
         perf_study_require(
             sar_partition_split(&job->map, &job->desc, &job->vec, &job->split_arena, job->part));
+    else if (record->method == by_index)
+        perf_study_require(
+            perf_index_hash_split(job->index_hash, &job->desc, &job->vec, &job->split_arena, job->part));
     else
         perf_study_require(sar_partition_hierarchical(NULL, &job->map, &job->desc, &job->vec,
                                                       &job->split_arena, NULL, job->part, &stats));
@@ -255,10 +260,13 @@ static void measure_split(struct job *job, struct record *record)
 {
     struct sar_hash_stats stats = split(job, record);
 
-    record->lost = count_misplaced(job);
+    record->lost =
+        record->method == by_index
+            ? (long long)perf_index_hash_misplaced(job->index_hash, &job->desc, &job->vec, job->part)
+            : count_misplaced(job);
     record->loss = (double)record->lost / (double)job->input.nnz;
-    record->reruns = record->method == counted ? -1 : (long long)stats.reruns;
-    record->serial_share = record->method == counted ? NAN : (double)stats.serial / (double)job->input.nnz;
+    record->reruns = record->method == hashed ? (long long)stats.reruns : -1;
+    record->serial_share = record->method == hashed ? (double)stats.serial / (double)job->input.nnz : NAN;
 }
 
 /* Sets the figures that need no clock. */
@@ -333,6 +341,8 @@ static void add_splits(struct job *job, const struct record *first)
     double memory = (double)params.parallel_cells * job->map.parts / (double)job->input.nnz;
     int limit = sar_parallel_limit(0);
 
+    if (job->index_hash != NULL)
+        add(job, first, by_index, 0, 1);
     for (int threads = 1; threads <= limit && threads <= THREADS; threads *= 2) {
         add(job, first, counted, 0, -1)->threads = threads;
         add(job, first, hashed, memory, (int)params.hashes)->threads = threads;
@@ -372,6 +382,8 @@ static void run_case(struct perf_study *study, const struct perf_case *c)
     job->input = (struct sar_hash_input){ job->vec.index, job->vec.value, sar_index_size(c->count),
                                           c->element_bytes, set.n };
     job->max_load = max_part_load(job);
+    if (job->desc.index_size == sizeof(uint32_t) && job->map.parts <= UINT16_MAX)
+        job->index_hash = perf_index_hash_make(c->count, job->map.parts, job->seed);
     add_records(job, &first);
     for (int k = 0; k < job->records; k++)
         measure_losses(job, &job->record[k]);
@@ -383,6 +395,7 @@ static void run_case(struct perf_study *study, const struct perf_case *c)
     sar_arena_free(&job->arena);
     sar_arena_free(&job->split_arena);
     free(job->part);
+    perf_index_hash_free(job->index_hash);
     perf_study_vector_free(&job->vec);
     perf_set_free(&set);
     free(job);
