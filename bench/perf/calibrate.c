@@ -447,10 +447,10 @@ static void warn_of_few_processors(const struct perf_counts *threads, const stru
     for (int i = 0; i < threads->n; i++)
         most = threads->at[i] > most ? threads->at[i] : most;
     if (world->rank == 0 && most > 1 && most * world->node_ranks > sar_topology_cpus())
-        fprintf(
-            stderr,
-            "mpix_sparse_perf: option --threads: %lld of each of %d ranks are more than the %d processors\n",
-            most, world->node_ranks, sar_topology_cpus());
+        fprintf(stderr,
+                "mpix_sparse_perf: warning: option --threads: %lld of each of %d ranks are more than the "
+                "%d processors\n",
+                most, world->node_ranks, sar_topology_cpus());
 }
 
 bool perf_measure_costs(const char *path, const struct perf_options *options,

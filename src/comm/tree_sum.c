@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A rank adds what its children send, sends the sum to its parent, and passes the parent's answer on. A rank
+ * that does not test its sum holds up its neighbours in the tree. */
 
 #include "comm/tree_sum.h"
 
@@ -7,7 +9,7 @@
 
 enum { CHILDREN = 2 };
 
-enum stage { IDLE, GATHER, AWAIT, SPREAD, DONE };
+enum stage { IDLE, GATHER, AWAIT, SPREAD, DONE, FAILED };
 
 struct sar_tree_sum {
     enum stage stage;
@@ -36,9 +38,10 @@ struct sar_tree_sum *sar_tree_sum_create(int ranks)
     return sum;
 }
 
+/* After an error of MPI a message may still be written to the memory, which is then left. */
 void sar_tree_sum_free(struct sar_tree_sum *sum)
 {
-    if (sum != NULL)
+    if (sum != NULL && sum->request[0] == MPI_REQUEST_NULL && sum->request[1] == MPI_REQUEST_NULL)
         free(sum->sum);
     free(sum);
 }
@@ -73,7 +76,7 @@ void sar_tree_sum_start(const struct sar_comm *comm, struct sar_tree_sum *sum, c
     sum->stage = GATHER;
     for (int c = 0; c < CHILDREN; c++)
         if (!receive(comm, sum, child_of(comm, c), c))
-            sum->stage = DONE;
+            sum->stage = FAILED;
 }
 
 /* The sum of this rank and those below it goes to the parent, which returns the sum of all. */
@@ -94,21 +97,21 @@ static bool tell_children(const struct sar_comm *comm, struct sar_tree_sum *sum)
 
 bool sar_tree_sum_test(const struct sar_comm *comm, struct sar_tree_sum *sum)
 {
-    while (sum->stage != IDLE && sum->stage != DONE) {
+    while (sum->stage == GATHER || sum->stage == AWAIT || sum->stage == SPREAD) {
         int arrived = 0;
-        if (PMPI_Testall(CHILDREN, sum->request, &arrived, MPI_STATUSES_IGNORE) != MPI_SUCCESS) {
-            sum->stage = DONE;
-            break;
-        }
-        if (!arrived)
+        bool works = PMPI_Testall(CHILDREN, sum->request, &arrived, MPI_STATUSES_IGNORE) == MPI_SUCCESS;
+        if (works && !arrived)
             return false;
-        bool sent = sum->stage == SPREAD || (sum->stage == GATHER ? ask_parent : tell_children)(comm, sum);
-        sum->stage = sent ? sum->stage + 1 : DONE;
+        if (works && sum->stage == GATHER)
+            works = ask_parent(comm, sum);
+        else if (works && sum->stage == AWAIT)
+            works = tell_children(comm, sum);
+        sum->stage = works ? sum->stage + 1 : FAILED;
     }
     return true;
 }
 
-const uint64_t *sar_tree_sum_result(const struct sar_tree_sum *sum)
+uint64_t sar_tree_sum_result(const struct sar_tree_sum *sum, int counter)
 {
-    return sum->sum;
+    return sum->stage == DONE ? sum->sum[counter] : 0;
 }

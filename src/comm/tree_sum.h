@@ -26,10 +26,11 @@ void sar_tree_sum_free(struct sar_tree_sum *sum);
  * @param counters  one for each rank */
 void sar_tree_sum_start(const struct sar_comm *comm, struct sar_tree_sum *sum, const uint64_t *counters);
 
-/** Advances the sum. True once this rank has no more messages to pass on, or MPI has failed. Local. */
+/** Advances the sum. True once this rank has no more messages to pass on, or MPI has failed. Other ranks wait
+ * for these messages: a rank that waits for one sum tests all that it has started. Local. */
 bool sar_tree_sum_test(const struct sar_comm *comm, struct sar_tree_sum *sum);
 
-/** Returns the sums, one for each rank; the counters themselves if MPI has failed. */
-const uint64_t *sar_tree_sum_result(const struct sar_tree_sum *sum);
+/** Returns the sum of one of the counters; 0 if MPI has failed, or the sum was not started. */
+uint64_t sar_tree_sum_result(const struct sar_tree_sum *sum, int counter);
 
 #endif

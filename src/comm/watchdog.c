@@ -329,7 +329,7 @@ void sar_watchdog_drain(const struct sar_comm *comm)
     struct sar_watchdog *watchdog = comm->watchdog;
     if (!watchdog->count_started)
         return;
-    uint64_t expected = sar_tree_sum_result(watchdog->count)[comm->rank];
+    uint64_t expected = sar_tree_sum_result(watchdog->count, comm->rank);
     while (watchdog->received < expected && recv_heartbeat(comm, MPI_ANY_SOURCE))
         continue;
     PMPI_Waitall(comm->ranks, watchdog->send_requests, MPI_STATUSES_IGNORE);

@@ -10,6 +10,7 @@
 
 #include "core/lifecycle.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -267,12 +268,12 @@ static void defer(struct sar_comm_state *comm_state)
         continue;
 }
 
-/* True if all ranks have closed the state. Tests at most probes_max times; 0: until all have. */
-static bool all_closed(const struct sar_comm *comm, int probes_max)
+/* True if all ranks close the state within some probes. */
+static bool all_close(const struct sar_comm *comm)
 {
     int spins = 0;
     for (int i = 1; !sar_watchdog_count_test(comm); i++) {
-        if (i == probes_max)
+        if (i == PROBES)
             return false;
         if (sar_progress_poll(comm, &spins))
             sar_comm_backoff(comm, &spins);
@@ -288,16 +289,31 @@ static void free_closed(struct sar_comm_state *comm_state)
     sar_comm_state_free(comm_state);
 }
 
-/* Each state is reaped by one thread only, also if several threads call this at once. */
-void sar_comm_state_reap(bool wait)
+/* Frees the deferred states that all ranks have closed. Returns true if others are left. Each state is
+ * tested by one thread only, also if several threads call this at once. */
+static bool reap_closed(void)
 {
     struct sar_comm_state *comm_state = atomic_exchange(&deferred, NULL), *next;
+    bool left = false;
     for (; comm_state != NULL; comm_state = next) {
         next = comm_state->next_deferred;
-        if (all_closed(&comm_state->comm, wait ? 0 : 1))
+        if (sar_watchdog_count_test(&comm_state->comm)) {
             free_closed(comm_state);
-        else
+        } else {
             defer(comm_state);
+            left = true;
+        }
+    }
+    return left;
+}
+
+/* Other ranks may have deferred the states in another order, and each test also passes their messages on. So
+ * a wait tests all states in turn. */
+void sar_comm_state_reap(bool wait)
+{
+    while (reap_closed() && wait) {
+        (void)sar_progress();
+        sched_yield();
     }
 }
 
@@ -314,7 +330,7 @@ void sar_comm_state_close(struct sar_comm_state *comm_state)
         sar_buffer_free(&comm_state->memory.output[i]);
     sar_shm_close(&comm_state->comm);
     sar_comm_state_reap(false);
-    if (all_closed(&comm_state->comm, PROBES))
+    if (all_close(&comm_state->comm))
         free_closed(comm_state);
     else
         defer(comm_state);

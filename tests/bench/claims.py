@@ -48,6 +48,14 @@ def of_bounds_of_peers():
     yield f"In all other cells the bounds are {real(min(others))} and more"
 
 
+def of_index_hash():
+    """A partition by a hash of each index beside that of the library, on one thread."""
+    found = {(r["method"], r["threads"]): r["element_ns"] for r in rows_of("study-index-hash")}
+    ours, theirs = found["hash", 1], found["index_hash", 1]
+    yield f"takes one thread {real(theirs / ours, 1)} times as long by a hash of each index"
+    yield f"by a hash of each index, {real(theirs, 1)} ns an element"
+
+
 def of_crossover():
     found = crossover.cells()
     below = [cell for cell in found.values() if cell.gain < 1]
@@ -433,6 +441,7 @@ def of_short_calls():
 
 PARTS = [
     of_bounds_of_peers,
+    of_index_hash,
     of_crossover,
     of_headline,
     of_communication,

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests MPI_Finalize with communicators, plans and results still in use. MPI_Finalize returns, and plans and
- * results can be read and freed afterwards. */
+ * results can be read and freed afterwards. The last rank comes late, and ranks have used their communicators
+ * in different orders. */
 
 #include <mpix_sparse.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "check.h"
 
@@ -42,6 +44,41 @@ static int try_afterwards(MPIX_Sparse_plan plans[], MPIX_Sparse_result *result)
     return MPIX_Sparse_get_version(&version) == MPI_SUCCESS ? 0 : complain("there is no version");
 }
 
+static void call(MPI_Comm comm)
+{
+    check_success(MPIX_Sparse_allreduce(in, out, COUNT, MPI_FLOAT, MPI_SUM, comm), "MPIX_Sparse_allreduce");
+}
+
+/* Even ranks use a communicator that odd ranks do not, before two of all ranks. */
+static void use_in_another_order(void)
+{
+    MPI_Comm half, all[2];
+    check_case("a communicator of some ranks");
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+    if (rank % 2 == 0)
+        call(half);
+    for (int i = 0; i < 2; i++) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &all[i]);
+        call(all[i]);
+    }
+}
+
+/* MPI calls it before the library's own callback, which was set earlier. */
+static int come_late(MPI_Comm comm, int key, void *value, void *extra)
+{
+    struct timespec time = { 0, 500000000 };
+    (void)comm, (void)key, (void)value, (void)extra;
+    nanosleep(&time, NULL);
+    return MPI_SUCCESS;
+}
+
+static void be_late_to_finalize(void)
+{
+    int key;
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, come_late, &key, NULL);
+    MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
+}
+
 int main(int argc, char **argv)
 {
     const int32_t index = 3;
@@ -61,6 +98,9 @@ int main(int argc, char **argv)
                                                 comms[i], &result),
                       "MPIX_Sparse_allreduce_coo");
     }
+    use_in_another_order();
+    if (rank == ranks - 1)
+        be_late_to_finalize();
     int status = check_end("finalize");
     return status != 0 ? status : try_afterwards(plans, &result);
 }
