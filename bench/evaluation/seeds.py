@@ -12,13 +12,11 @@ SCALES = {"lstm": 64, "deepfm": 64, "nmt": 32, "llama": 8}
 SCHEMES = "balanced,auto,recursive_doubling,allgather"
 COMPARED = "balanced,recursive_doubling"
 CELLS = [(25, 1), (100, 1), (100, 16)]  # Gb/s and threads, with computing
-MORE_RANKS = 64
+MORE_RANKS, MORE_SCALE = 64, 8  # tensors of more ranks are divided by more, as on the other pages
 
 
 def elements(workload, ranks, schemes, network="", first="", last=""):
-    scale = (
-        {"lstm": 512, "deepfm": 512, "nmt": 256, "llama": 64}[workload] if ranks > NODES else SCALES[workload]
-    )
+    scale = SCALES[workload] * (MORE_SCALE if ranks > NODES else 1)
     words = f"bench/simulate -n {ranks} -r 25 -s {scale} {network} -- --workload {workload} {first}"
     return f"{words} -n 1 -w 1 --check 0 --alone -S {schemes} {last}".split()
 

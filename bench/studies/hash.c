@@ -123,7 +123,8 @@ enum {
     LEAST_SERIAL = 16,
     WARMUP = 1,
     THREADS = 64,
-    MAX_RECORDS = 64
+    MAX_RECORDS = 64,
+    INDEX_HASH_MAX = 1 << 28 /* elements of a tensor whose table of slots, of 1 GiB, is made */
 };
 
 /* The input of all methods, and their records. */
@@ -134,7 +135,7 @@ struct job {
     struct sar_hash_input input;
     struct sar_spvec *part; /* the last split's */
     struct sar_arena arena, split_arena;
-    struct perf_index_hash *index_hash; /* NULL: the tensor is too large for it */
+    struct perf_index_hash *index_hash; /* NULL: too many elements or parts */
     uint32_t seed;
     size_t max_load; /* occurrences of the largest part */
     struct record record[MAX_RECORDS];
@@ -382,7 +383,7 @@ static void run_case(struct perf_study *study, const struct perf_case *c)
     job->input = (struct sar_hash_input){ job->vec.index, job->vec.value, sar_index_size(c->count),
                                           c->element_bytes, set.n };
     job->max_load = max_part_load(job);
-    if (job->desc.index_size == sizeof(uint32_t) && job->map.parts <= UINT16_MAX)
+    if (c->count <= INDEX_HASH_MAX && job->map.parts <= UINT16_MAX)
         job->index_hash = perf_index_hash_make(c->count, job->map.parts, job->seed);
     add_records(job, &first);
     for (int k = 0; k < job->records; k++)

@@ -2,7 +2,8 @@
 /* A sum of counters over all ranks, by messages up and down a binary tree.
  *
  * A rank that closes a communicator while others still make calls on it must not begin a collective operation
- * of MPI there: MPI would match it with the others' operation. These messages have a tag of their own.
+ * of MPI there: MPI would match it with an operation of the others. The messages of the sum have the tag
+ * SAR_TAG_CLOSE.
  *
  *     time = 2 log2(p) (alpha + 8 p beta) */
 

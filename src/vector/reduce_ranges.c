@@ -49,8 +49,8 @@ static size_t find_below(const struct sar_reduce_ranges *s, uint64_t index, size
 }
 
 /* Finds an index that about `wanted` elements are below, or the least one that more are below. So bounds
- * ascend, whatever was searched before. Every other step halves the interval, in case the elements are not
- * spread evenly. */
+ * ascend, although each search tries other indices. Every other step halves the interval, in case the
+ * elements are not spread evenly. */
 static void search_bound(const struct sar_reduce_ranges *s, size_t wanted, size_t *begin)
 {
     struct interval v = { 0, s->desc->count, 0, s->elements };

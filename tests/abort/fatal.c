@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A mistake under MPI_ERRORS_ARE_FATAL, which is a communicator's handler unless another is set, an exit
- * without MPI_Finalize, or a call that the last rank skips. The argument tells which; tests/abort/run reads
- * what becomes of it. */
+ * without MPI_Finalize, or a call that the last rank skips. The argument names the mistake; tests/abort/run
+ * reads the output and the exit status. */
 
 #include <mpix_sparse.h>
 #include <stdint.h>
