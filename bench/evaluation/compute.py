@@ -196,30 +196,40 @@ def threads_of_ranks():
     return table(head, lines)
 
 
-def overlapped(row):
+def overlapped(row, rate=None):
     """The least time of a call whose work is all done while messages move: the longer of both."""
     most = max(row["bytes_sent_max"], row["bytes_received_max"])
-    return max(most / rate_of(row), row["charged_s"])
+    return max(most / (rate or rate_of(row)), row["charged_s"])
 
 
-def peers_of(model, rate, threads):
-    """The row of each peer in a cell."""
+def all_of(model, rate, threads):
+    """The row of each scheme in a cell, but for `auto` and dense."""
     found = {}
     for family in ("threads", "peers", "omni"):
         for row in rows_of(f"{family}-16-{model}-{rate}-{threads}"):
-            if row["scheme"] not in ("balanced", "auto", "dense"):
+            if row["scheme"] not in ("auto", "dense"):
                 found[variant_of(row)] = row
     return found
+
+
+def bounds_of(model, rate, threads):
+    """A lower bound of each scheme in a cell, if all its work were hidden: the least with the formats that it
+    has at any rate, as hidden work may choose others."""
+    elsewhere = [all_of(model, other, threads) for other in RATES]
+    return {
+        scheme: min(overlapped(found[scheme], rate_of(row)) for found in elsewhere if scheme in found)
+        for scheme, row in all_of(model, rate, threads).items()
+    }
 
 
 def peers_computing():
     """Peers over `balanced` with computing, also if their work were hidden behind messages."""
     cells, schemes = {}, {}
     for cell in itertools.product(SIZES, PEER_RATES, PEER_THREADS):
-        rows = {row["scheme"]: row for row in rows_of("threads-16-{}-{}-{}".format(*cell))}
-        if "balanced" in rows:
-            ours, found = rows["balanced"]["median_s"], peers_of(*cell)
-            ratios = {s: (row["median_s"] / ours, overlapped(row) / ours) for s, row in found.items()}
+        found, bounds = all_of(*cell), bounds_of(*cell)
+        if "balanced" in found:
+            ours = found["balanced"]["median_s"]
+            ratios = {s: (row["median_s"] / ours, bounds[s] / ours) for s, row in found.items()}
             cells[cell] = {s: f"{number(time)} ({number(bound)})" for s, (time, bound) in ratios.items()}
             schemes |= dict.fromkeys(found)
     lines = [[*cell, *(found.get(scheme, "-") for scheme in schemes)] for cell, found in cells.items()]

@@ -12,6 +12,7 @@ from evaluation.figures import (
     lines_of,
     new_axes,
     number,
+    rate_of,
     rows_of,
     save,
     table,
@@ -289,6 +290,13 @@ def rows_computing():
     return table(head, lines)
 
 
+def charged_bounds(case, rate):
+    """As compute.bounds_of, for rows of one thread."""
+    elsewhere = [found_in(case.name(16, "computing", str(other))) for other in CHARGED_RATES]
+    here = found_in(case.name(16, "computing", str(rate)))
+    return {s: min(overlapped(found[s], rate_of(row)) for found in elsewhere) for s, row in here.items()}
+
+
 def rows_computing_peers():
     """Peers over `balanced` with computing, also if their work were hidden behind messages."""
     cells, schemes = {}, {}
@@ -296,7 +304,8 @@ def rows_computing_peers():
         found = found_in(case.name(16, "computing", str(rate)))
         if found:
             auto, ours = found.pop("auto"), found.pop("balanced")["median_s"]
-            ratios = {s: (row["median_s"] / ours, overlapped(row) / ours) for s, row in found.items()}
+            bounds = charged_bounds(case, rate)
+            ratios = {s: (row["median_s"] / ours, bounds[s] / ours) for s, row in found.items()}
             named = {s: f"{number(time)} ({number(bound)})" for s, (time, bound) in ratios.items()}
             schemes |= dict.fromkeys(ratios)
             cells[case.words(), rate] = [number(ours * 1e3), auto["ran"], named]

@@ -80,9 +80,15 @@ def with_peers():
         yield "and within 1.12 of the floor"
     else:
         yield f"peers ahead in {sorted(fewer)}, {max(near.values())} of the floor"
-    few = [1 - ahead_of_peers(f"scaling-{n}") for n in (2, 3, 4)]
-    yield f"`allgather` is ahead by {percent(min(few))} to {percent(max(few))} % with NMT"
-    yield f"`allgather` is {percent(min(few))} to {percent(max(few))} % faster by messages alone"
+    few = [ahead_of_peers(f"scaling-{n}") for n in (2, 3, 4)]
+    yield f"recursive doubling or `allgather` takes {span(few)} times as long with NMT"
+    words = f"recursive doubling or `allgather` takes {span(few)} times as long as `balanced`"
+    yield f"{words} with NMT on 2 to 4"
+    yield f"and {real(ahead_of_peers('rows-ranks-2'))} times with rows on 2"
+    scales = [dense_of(row_of(f"speedup-{m}")) / time_of(f"speedup-{m}") for m in ("opt", "llama")]
+    yield f"So their figures are {real(scales[0])} and not {real(scales[1])}"
+    gathered = row_of("scaling-2", "allgather")
+    yield f"allgather takes {real(gathered['median_s'] / floor_of(gathered))} times the floor on 2"
     formats = [time_of(f"speedup-{m}", "recursive_doubling") / time_of(f"speedup-{m}") for m in STUDIED]
     coo = [time_of(f"coo-{m}", "recursive_doubling") / time_of(f"speedup-{m}") for m in STUDIED]
     yield f"it is {span(formats, 1)} times as fast as recursive doubling with our formats"
@@ -141,6 +147,7 @@ def by_steps():
     yield f"which makes {bitmap[0]} % (lstm) and {bitmap[1]} % (llama) here"
     hash_gains = [f"{h / r:.1f}" for h, r in zip(hashed, ranges)]
     yield f"The hash is the longest step, {hash_gains[0]} and {hash_gains[1]} times with computing"
+    yield f"longest step here too, {hash_gains[0]} (lstm) and {hash_gains[1]} times (llama) with computing"
     chosen = {row_of(name_of(m, CHOSEN, True))["pull_wire"] for m in ("lstm", "llama")}
     yield "in one segment, it chooses the paper's" if chosen == {"hash_bitmap"} else f"chooses {chosen}"
     yield f"Segments gain {segments[0]} % (lstm) and {segments[1]} % (llama)"
@@ -180,7 +187,8 @@ def of_studies():
     yield f"Here these are {tight[0]} % and {tight[1]} % of 40,000 elements"
     yield f"with r1 = 3 |G| d, {ample[0]} % and {ample[1]} %"
     lost = {r["memory"]: real(100 * r["loss"], 1) for r in rows_of("study-hash") if r["method"] == "strawman"}
-    yield f"{lost[2.5]} % with 2.5 cells an element, {lost[10]} % with 10: so the paper's memory"
+    yield f"{lost[10]} and {lost[40]} % with that memory, 10 and 40 cells an element"
+    yield f"{lost[2.5]} and {lost[10]} % with a quarter of it"
     balance = {(r["pattern"], r["partition"], r["recompute"]): r for r in rows_of("study-balance")}
     for name, words in (("hash", "They"), ("index_hash", "a hash of each index")):
         found = [
@@ -270,6 +278,7 @@ def emulated():
     yield f"on 8 hosts {best['deepfm']:.2f} (deepfm) to {best['top5']:.2f} times (top5) ahead"
     yield f"ahead, within {max(skeletons('8')):.2f}."
     yield f"takes {span(over_ours('4', 'recursive_doubling'))} of its time here"
+    yield f"hosts recursive doubling takes {span(over_ours('4', 'recursive_doubling'))} times as long"
     yield f"allgather takes {span(over_ours('4', 'allgather'))}, oktopk {span(over_ours('4', 'oktopk'))}"
     two = over_ours("4x4", "two_level")
     sent = [runs[m, "4x4"]["balanced"][0]["bytes_sent_max"] / 1e6 for m in NAMES]
@@ -320,7 +329,7 @@ def of_rows():
     yield f"The best other scheme takes {span(next_best(512))} times as long as `balanced`"
     yield f"and {pair(next_best(512, 'skewed', 'full'))} in skewed full batches"
     yield f"It takes {span(over_ours('recursive_doubling', 512, 'uniform'))} times as long there"
-    yield f"Full batches take {real(max(over_floor(16, 'full')))} times the floor"
+    yield f"Full batches take {span(over_floor(16, 'full'))} times the floor"
     regret = {}
     for case in rows.CASES:
         for ranks in rows.RANKS:
@@ -328,7 +337,7 @@ def of_rows():
             auto = rows.found_in(case.name(ranks))["auto"]["median_s"]
             regret[ranks] = max(regret.get(ranks, 0), auto / min(times))
     most = [real(regret[ranks]) for ranks in rows.RANKS]
-    yield f"`auto` takes at most {most[0]} times as long as the fastest of all on 16 ranks"
+    yield f"`auto` takes at most {most[0]} times as long as the fastest measured on 16 ranks"
     yield f"and at most {most[1]} and {most[2]} times on 64 and 128"
     small = [r["balanced"]["median_s"] * 1e6 for r in of_kinds((16, str(rows.BATCH)))]
     yield f"such rows last {pair(small, 0)} us"
