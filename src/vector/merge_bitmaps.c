@@ -65,6 +65,15 @@ static enum sar_status count_piece(void *arg, size_t i)
     return SAR_OK;
 }
 
+SAR_INLINE void advance(struct source *from, struct target *to, size_t n, unsigned size, size_t bytes)
+{
+    from->value += n * bytes;
+    from->left -= n;
+    to->index += n * size;
+    to->value += n * bytes;
+    to->left -= n;
+}
+
 /* The last elements of the part or the result, of any size. */
 SAR_INLINE size_t copy_few(uint64_t bits, uint64_t index, const struct source *from, const struct target *to,
                            unsigned size, size_t bytes)
@@ -86,8 +95,21 @@ SAR_AVX512 static inline size_t copy_wide(uint64_t bits, uint64_t index, const s
         _mm512_storeu_si512(to->value + i * 4, _mm512_loadu_si512(from->value + i * 4));
     return n;
 }
+
+/* Copies the elements of a block whose words are all in the bitmap. All values are copied after all indices. */
+SAR_AVX512 static inline void copy_whole_block(const unsigned char *bits, size_t words, uint64_t index,
+                                               struct source *from, struct target *to)
+{
+    size_t n = 0;
+    for (size_t w = 0; w < words; w++, index += WORD_BITS)
+        n += sar_bit_list_avx512(sar_load_word(bits + w * 8), (uint32_t)index, (uint32_t *)to->index + n);
+    for (size_t i = 0; i < n; i += LANES)
+        _mm512_storeu_si512(to->value + i * 4, _mm512_loadu_si512(from->value + i * 4));
+    advance(from, to, n, 4, 4);
+}
 #else
 #define copy_wide(bits, index, from, to) copy_few(bits, index, from, to, 4, 4)
+#define copy_whole_block(bits, words, index, from, to) ((void)0)
 #endif
 
 /* Copies the elements of a word. */
@@ -103,11 +125,20 @@ SAR_INLINE void copy_word(uint64_t bits, uint64_t index, struct source *from, st
         n = sar_bit_list(bits, index, to->index, size, 0);
         memcpy(to->value, from->value, n * bytes);
     }
-    from->value += n * bytes;
-    from->left -= n;
-    to->index += n * size;
-    to->value += n * bytes;
-    to->left -= n;
+    advance(from, to, n, size, bytes);
+}
+
+/* Copies the elements of words [word, word + words), which are a block that begins at `index`. */
+SAR_INLINE void copy_block(const struct sar_part_bitmap *part, uint64_t word, size_t words, uint64_t index,
+                           struct source *from, struct target *to, unsigned size, size_t bytes, bool wide)
+{
+    size_t room = words * WORD_BITS + SAR_BIT_LIST_SLACK;
+    if (wide && (word + words) * 8 <= part->bytes && from->left >= room && to->left >= room) {
+        copy_whole_block(part->bits + word * 8, words, index, from, to);
+        return;
+    }
+    for (size_t w = 0; w < words; w++, index += WORD_BITS)
+        copy_word(load(part, word + w), index, from, to, size, bytes, wide);
 }
 
 SAR_INLINE void copy_stripes(const struct merge *m, size_t piece, struct source *sources, struct target to,
@@ -120,8 +151,11 @@ SAR_INLINE void copy_stripes(const struct merge *m, size_t piece, struct source 
         uint32_t part = sar_partition_map_rotation(&map, base + stripe);
         uint64_t index = (base + stripe) * map.parts << map.grain_shift;
         for (uint32_t i = 0; i < map.parts; i++) {
-            for (uint64_t word = stripe << shift; word < (stripe + 1) << shift; word++, index += WORD_BITS)
-                copy_word(load(&m->parts[part], word), index, &sources[part], &to, size, bytes, wide);
+            struct source from = sources[part];
+            copy_block(&m->parts[part], stripe << shift, (size_t)1 << shift, index, &from, &to, size, bytes,
+                       wide);
+            sources[part] = from;
+            index += (uint64_t)WORD_BITS << shift;
             part = part + 1 < map.parts ? part + 1 : 0;
         }
     }

@@ -18,7 +18,9 @@
 #include "vector/reduce.h"
 
 enum {
-    BATCH = 8,  /* elements of a block copied at a time */
+    BATCH = 8, /* elements of a block copied at a time */
+    MANY = 32, /* the same with AVX-512, where blocks have more than FEW on the average */
+    FEW = 6,
     LARGEST = 8 /* most bytes of an element that is copied in batches */
 };
 
@@ -153,7 +155,35 @@ SAR_INLINE void copy_block(const struct block *b, struct cursor *part, struct cu
     } while (__builtin_expect(n == BATCH, 0));
 }
 
-SAR_INLINE void copy_stripes(struct merge_state *s, unsigned size, size_t bytes, bool wide)
+#if defined(SAR_AVX512)
+/* As copy_block for many elements. The comparisons of MANY slots wait for no other. */
+SAR_AVX512 static inline void copy_block_many(const struct block *b, struct cursor *part, struct cursor *out,
+                                              size_t bytes)
+{
+    const __m512i first = _mm512_set1_epi32((int)b->slot), grain = _mm512_set1_epi32((int)b->grain);
+    const __m512i index = _mm512_set1_epi32((int)b->index);
+    size_t n;
+    do {
+        if (part->n < MANY || out->n < MANY) {
+            copy_block(b, part, out, 4, bytes, true);
+            return;
+        }
+        __m512i low = _mm512_sub_epi32(_mm512_loadu_si512(part->index), first);
+        __m512i high = _mm512_sub_epi32(_mm512_loadu_si512(part->index + 64), first);
+        n = (size_t)__builtin_popcount(_mm512_cmplt_epu32_mask(low, grain) |
+                                       (unsigned)_mm512_cmplt_epu32_mask(high, grain) << 16);
+        _mm512_storeu_si512(out->index, _mm512_add_epi32(low, index));
+        _mm512_storeu_si512(out->index + 64, _mm512_add_epi32(high, index));
+        memcpy(out->value, part->value, MANY * bytes);
+        advance(part, n, sizeof(uint32_t), bytes);
+        advance(out, n, 4, bytes);
+    } while (__builtin_expect(n == MANY, 0));
+}
+#else
+#define copy_block_many(b, part, out, bytes) copy_block(b, part, out, 4, bytes, true)
+#endif
+
+SAR_INLINE void copy_stripes(struct merge_state *s, unsigned size, size_t bytes, bool wide, bool many)
 {
     const struct sar_partition_map map = *s->map;
     struct cursor out = s->out;
@@ -162,7 +192,12 @@ SAR_INLINE void copy_stripes(struct merge_state *s, unsigned size, size_t bytes,
         uint32_t part = sar_partition_map_rotation(&map, stripe);
         b.slot = (uint32_t)((stripe << map.grain_shift) - map.slot_base);
         for (uint32_t i = 0; i < map.parts; i++, b.index += b.grain) {
-            copy_block(&b, &s->parts[part], &out, size, bytes, wide);
+            struct cursor from = s->parts[part];
+            if (many)
+                copy_block_many(&b, &from, &out, bytes);
+            else
+                copy_block(&b, &from, &out, size, bytes, wide);
+            s->parts[part] = from;
             part = part + 1 < map.parts ? part + 1 : 0;
         }
     }
@@ -172,24 +207,45 @@ SAR_INLINE void copy_stripes(struct merge_state *s, unsigned size, size_t bytes,
 SAR_AVX2 static void copy_stripes_wide(struct merge_state *s, size_t bytes)
 {
     if (bytes == 4)
-        copy_stripes(s, 4, 4, true);
+        copy_stripes(s, 4, 4, true, false);
     else
-        copy_stripes(s, 4, 8, true);
+        copy_stripes(s, 4, 8, true, false);
 }
 #else
 #define copy_stripes_wide(s, bytes) ((void)0)
 #endif
 
+#if defined(SAR_AVX512)
+SAR_AVX512 static void copy_stripes_many(struct merge_state *s, size_t bytes)
+{
+    if (bytes == 4)
+        copy_stripes(s, 4, 4, true, true);
+    else
+        copy_stripes(s, 4, 8, true, true);
+}
+
+/* True if blocks have more than FEW elements on the average. */
+static bool has_many(const struct merge_state *s)
+{
+    return sar_has_avx512() && s->out.n / s->map->parts > FEW * (s->end - s->from);
+}
+#else
+#define copy_stripes_many copy_stripes_wide
+#define has_many(s) false
+#endif
+
 static void copy_all(struct merge_state *s, unsigned size, size_t bytes)
 {
-    if (size == 4 && (bytes == 4 || bytes == 8) && sar_has_avx2())
+    if (size == 4 && (bytes == 4 || bytes == 8) && has_many(s))
+        copy_stripes_many(s, bytes);
+    else if (size == 4 && (bytes == 4 || bytes == 8) && sar_has_avx2())
         copy_stripes_wide(s, bytes);
     else if (bytes == 4)
-        SAR_FOR_INDEX_SIZE(size, copy_stripes(s, INDEX_SIZE, 4, false));
+        SAR_FOR_INDEX_SIZE(size, copy_stripes(s, INDEX_SIZE, 4, false, false));
     else if (bytes == 8)
-        SAR_FOR_INDEX_SIZE(size, copy_stripes(s, INDEX_SIZE, 8, false));
+        SAR_FOR_INDEX_SIZE(size, copy_stripes(s, INDEX_SIZE, 8, false, false));
     else
-        copy_stripes(s, size, bytes, false);
+        copy_stripes(s, size, bytes, false, false);
 }
 
 /* Finds the stripes of all parts, and the number of elements. */

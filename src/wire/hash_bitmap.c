@@ -7,6 +7,7 @@
 
 #include "base/parallel.h"
 #include "vector/bit_list.h"
+#include "vector/bit_set.h"
 #include "vector/merge_bitmaps.h"
 #include "wire/index_util.h"
 
@@ -15,14 +16,28 @@ static uint64_t bytes_of(const struct sar_wire_layout *layout, uint64_t nnz)
     return sar_add_saturate(sar_mul_saturate(nnz, layout->element_size), sar_bitmap_bytes(layout->slots));
 }
 
-SAR_INLINE void set_bits(const struct sar_spvec *vec, unsigned size, size_t from, size_t end,
-                         unsigned char *bitmap)
+SAR_INLINE void set_bits(const void *list, unsigned size, size_t from, size_t end, unsigned char *bitmap)
 {
     for (size_t i = from; i < end; i++) {
-        uint64_t index = sar_index_get(vec->index, size, i);
+        uint64_t index = sar_index_get(list, size, i);
         bitmap[index / 8] |= (unsigned char)(1u << (index % 8));
     }
 }
+
+#if defined(SAR_AVX512)
+/* As set_bits; bits from `slots` on may share a word of 32 bits with memory behind the bitmap. */
+SAR_AVX512 static void set_bits_wide(const uint32_t *index, size_t from, size_t end, uint64_t slots,
+                                     unsigned char *bitmap)
+{
+    size_t whole = end;
+    while (whole > from && index[whole - 1] / 32 >= slots / 32)
+        whole--;
+    from += sar_bit_set_avx512(index + from, whole - from, bitmap);
+    set_bits(index, 4, from, end, bitmap);
+}
+#else
+#define set_bits_wide(index, from, end, slots, bitmap) set_bits(index, 4, from, end, bitmap)
+#endif
 
 enum { PIECE_SLOTS = 4096 /* pieces begin at multiples of as many slots */ };
 
@@ -49,7 +64,10 @@ static enum sar_status write_range(void *arg, size_t i)
     size_t from = i == 0 ? 0 : sar_index_lower_bound(vec->index, size, 0, vec->nnz, begin);
     size_t to = i + 1 == b->pieces ? vec->nnz : sar_index_lower_bound(vec->index, size, from, vec->nnz, end);
     memset(b->bits + begin / 8, 0, sar_bitmap_bytes(end) - begin / 8);
-    SAR_FOR_INDEX_SIZE(size, set_bits(vec, INDEX_SIZE, from, to, b->bits));
+    if (size == 4 && sar_has_avx512())
+        set_bits_wide(vec->index, from, to, b->layout->slots, b->bits);
+    else
+        SAR_FOR_INDEX_SIZE(size, set_bits(vec->index, INDEX_SIZE, from, to, b->bits));
     return SAR_OK;
 }
 

@@ -223,31 +223,40 @@ static void test_by_hand(void **state)
     sar_arena_free(&arena);
 }
 
-/* A segment that starts within the vector, with blocks that are empty, partly filled and full. */
+/* From an element to the next, half the most. */
+static const uint64_t segment_steps[] = { 1, 2, 7, 30, 500 };
+
+/* A whole vector and a segment that starts within it, with blocks that are empty, partly filled and full. */
+static void check_segment(size_t k, enum sar_dtype type, uint64_t from)
+{
+    enum { COUNT = 40000, PARTS = 3 };
+    struct sar_partition_map map = sar_partition_map_make((enum sar_partition_kind)(k % 2), COUNT, PARTS,
+                                                          grains[k / 2 % LENGTH(grains)], 7);
+    struct sar_vec_desc desc = vec_desc_make(type, SAR_SUM, COUNT, 1);
+    struct rng rng = { k };
+    struct sar_spvec parts[PARTS];
+    struct sar_arena arena = { 0 };
+    uint64_t *index = exact_alloc(COUNT * sizeof *index), step = segment_steps[k / 2 / LENGTH(grains)];
+    size_t nnz = 0;
+    for (uint64_t i = from * PARTS; i < COUNT; i += 1 + rng_below(&rng, 2 * step - 1))
+        index[nnz++] = i;
+    struct sar_spvec vec = spvec_make(&desc, index, nnz, VALUES_INEXACT, &rng);
+    map.slot_base = from;
+    assert_int_equal(sar_partition_split(&map, &desc, &vec, &arena, parts), SAR_OK);
+    check_together(&map, &desc, &vec, parts, &arena);
+    if (from == 0)
+        check_bitmaps(&map, &desc, &vec, parts, &arena);
+    spvec_free(&vec);
+    sar_arena_free(&arena);
+    free(index);
+}
+
 static void test_segment(void **state)
 {
-    enum { COUNT = 40000, PARTS = 3, FROM = 4096 };
-    static const uint64_t steps[] = { 1, 2, 7, 30, 500 };
     (void)state;
-    for (size_t k = 0; k < LENGTH(steps) * LENGTH(grains) * 2; k++) {
-        struct sar_partition_map map = sar_partition_map_make((enum sar_partition_kind)(k % 2), COUNT, PARTS,
-                                                              grains[k / 2 % LENGTH(grains)], 7);
-        struct sar_vec_desc desc = vec_desc_make(SAR_DOUBLE, SAR_SUM, COUNT, 1);
-        struct rng rng = { k };
-        struct sar_spvec parts[PARTS];
-        struct sar_arena arena = { 0 };
-        uint64_t *index = exact_alloc(COUNT * sizeof *index), step = steps[k / 2 / LENGTH(grains)];
-        size_t nnz = 0;
-        for (uint64_t i = FROM * PARTS; i < COUNT; i += 1 + rng_below(&rng, 2 * step - 1))
-            index[nnz++] = i;
-        struct sar_spvec vec = spvec_make(&desc, index, nnz, VALUES_INEXACT, &rng);
-        map.slot_base = FROM;
-        assert_int_equal(sar_partition_split(&map, &desc, &vec, &arena, parts), SAR_OK);
-        check_together(&map, &desc, &vec, parts, &arena);
-        spvec_free(&vec);
-        sar_arena_free(&arena);
-        free(index);
-    }
+    for (size_t k = 0; k < LENGTH(segment_steps) * LENGTH(grains) * 2; k++)
+        for (unsigned variant = 0; variant < 4; variant++)
+            check_segment(k, variant % 2 == 0 ? SAR_FLOAT : SAR_DOUBLE, variant < 2 ? 4096 : 0);
 }
 
 int main(void)
