@@ -27,7 +27,7 @@ def of_contiguous_halves():
     found = [halves.contiguous_of(ranks, w) for w in halves.WORKLOADS for ranks in halves.SCALES]
     gains = [times["balanced"] / times["recursive_halving"] for times in found]
     yield f"makes such a reduce_scatter {span(gains)} times as fast as `balanced`, and `auto` chooses it"
-    assert all(times["auto"] == times["recursive_halving"] for times in found)
+    assert all(abs(times["auto"] / times["recursive_halving"] - 1) < 1e-3 for times in found)
     wholes = [times["balanced"] / times["allreduce"] for times in found if times["allreduce"] > 0]
     yield f"`balanced` takes {span(wholes)} times as long as for a whole allreduce"
 
