@@ -96,7 +96,7 @@ SAR_AVX512 static inline size_t copy_wide(uint64_t bits, uint64_t index, const s
     return n;
 }
 
-/* Copies the elements of a block whose words are all in the bitmap. All values are copied after all indices. */
+/* Copies the elements of a block whose words are all in the bitmap: all indices, then all values. */
 SAR_AVX512 static inline void copy_whole_block(const unsigned char *bits, size_t words, uint64_t index,
                                                struct source *from, struct target *to)
 {
