@@ -18,9 +18,10 @@
 #include "vector/reduce.h"
 
 enum {
-    BATCH = 8, /* elements of a block copied at a time */
-    MANY = 32, /* the same with AVX-512, where blocks have more than FEW on the average */
-    FEW = 6,
+    BATCH = 8,  /* elements of a block copied at a time */
+    LANES = 16, /* the same with AVX-512, once or twice, by the elements of a block on the average: */
+    FEW = 4,
+    SOME = 12,
     LARGEST = 8 /* most bytes of an element that is copied in batches */
 };
 
@@ -156,34 +157,41 @@ SAR_INLINE void copy_block(const struct block *b, struct cursor *part, struct cu
 }
 
 #if defined(SAR_AVX512)
-/* As copy_block for many elements. The comparisons of MANY slots wait for no other. */
-SAR_AVX512 static inline void copy_block_many(const struct block *b, struct cursor *part, struct cursor *out,
-                                              size_t bytes)
+/* As slots_to_indices for LANES slots; also copies their values. */
+SAR_AVX512 static inline size_t copy_lanes(const struct block *b, const struct cursor *part,
+                                           const struct cursor *out, size_t at, size_t bytes)
 {
     const __m512i first = _mm512_set1_epi32((int)b->slot), grain = _mm512_set1_epi32((int)b->grain);
-    const __m512i index = _mm512_set1_epi32((int)b->index);
+    __m512i offset = _mm512_sub_epi32(_mm512_loadu_si512(part->index + at * 4), first);
+    __m512i index = _mm512_add_epi32(offset, _mm512_set1_epi32((int)b->index));
+    _mm512_storeu_si512(out->index + at * 4, index);
+    memcpy(out->value + at * bytes, part->value + at * bytes, LANES * bytes);
+    return (size_t)__builtin_popcount(_mm512_cmplt_epu32_mask(offset, grain));
+}
+
+/* As copy_block with 16 or 32 elements at a time. Of 32 no comparison waits for another. */
+SAR_AVX512 static inline void copy_block_many(const struct block *b, struct cursor *part, struct cursor *out,
+                                              size_t bytes, size_t many)
+{
     size_t n;
     do {
-        if (part->n < MANY || out->n < MANY) {
+        if (part->n < many || out->n < many) {
             copy_block(b, part, out, 4, bytes, true);
             return;
         }
-        __m512i low = _mm512_sub_epi32(_mm512_loadu_si512(part->index), first);
-        __m512i high = _mm512_sub_epi32(_mm512_loadu_si512(part->index + 64), first);
-        n = (size_t)__builtin_popcount(_mm512_cmplt_epu32_mask(low, grain) |
-                                       (unsigned)_mm512_cmplt_epu32_mask(high, grain) << 16);
-        _mm512_storeu_si512(out->index, _mm512_add_epi32(low, index));
-        _mm512_storeu_si512(out->index + 64, _mm512_add_epi32(high, index));
-        memcpy(out->value, part->value, MANY * bytes);
+        n = copy_lanes(b, part, out, 0, bytes);
+        if (many > LANES)
+            n += copy_lanes(b, part, out, LANES, bytes);
         advance(part, n, sizeof(uint32_t), bytes);
         advance(out, n, 4, bytes);
-    } while (__builtin_expect(n == MANY, 0));
+    } while (__builtin_expect(n == many, 0));
 }
 #else
-#define copy_block_many(b, part, out, bytes) copy_block(b, part, out, 4, bytes, true)
+#define copy_block_many(b, part, out, bytes, many) copy_block(b, part, out, 4, bytes, true)
 #endif
 
-SAR_INLINE void copy_stripes(struct merge_state *s, unsigned size, size_t bytes, bool wide, bool many)
+/* With `many`, so many elements of a block at a time. */
+SAR_INLINE void copy_stripes(struct merge_state *s, unsigned size, size_t bytes, bool wide, size_t many)
 {
     const struct sar_partition_map map = *s->map;
     struct cursor out = s->out;
@@ -194,7 +202,7 @@ SAR_INLINE void copy_stripes(struct merge_state *s, unsigned size, size_t bytes,
         for (uint32_t i = 0; i < map.parts; i++, b.index += b.grain) {
             struct cursor from = s->parts[part];
             if (many)
-                copy_block_many(&b, &from, &out, bytes);
+                copy_block_many(&b, &from, &out, bytes, many);
             else
                 copy_block(&b, &from, &out, size, bytes, wide);
             s->parts[part] = from;
@@ -207,45 +215,48 @@ SAR_INLINE void copy_stripes(struct merge_state *s, unsigned size, size_t bytes,
 SAR_AVX2 static void copy_stripes_wide(struct merge_state *s, size_t bytes)
 {
     if (bytes == 4)
-        copy_stripes(s, 4, 4, true, false);
+        copy_stripes(s, 4, 4, true, 0);
     else
-        copy_stripes(s, 4, 8, true, false);
+        copy_stripes(s, 4, 8, true, 0);
 }
 #else
 #define copy_stripes_wide(s, bytes) ((void)0)
 #endif
 
 #if defined(SAR_AVX512)
-SAR_AVX512 static void copy_stripes_many(struct merge_state *s, size_t bytes)
+SAR_AVX512 static void copy_stripes_many(struct merge_state *s, size_t bytes, size_t many)
 {
     if (bytes == 4)
-        copy_stripes(s, 4, 4, true, true);
+        copy_stripes(s, 4, 4, true, many);
     else
-        copy_stripes(s, 4, 8, true, true);
-}
-
-/* True if blocks have more than FEW elements on the average. */
-static bool has_many(const struct merge_state *s)
-{
-    return sar_has_avx512() && s->out.n / s->map->parts > FEW * (s->end - s->from);
+        copy_stripes(s, 4, 8, true, many);
 }
 #else
-#define copy_stripes_many copy_stripes_wide
-#define has_many(s) false
+#define copy_stripes_many(s, bytes, many) copy_stripes_wide(s, bytes)
 #endif
+
+/* Returns the elements of a block that are copied at a time with AVX-512, or 0. */
+static size_t lanes_of(const struct merge_state *s)
+{
+    uint64_t blocks = (s->end - s->from) * s->map->parts;
+    if (!sar_has_avx512() || s->out.n < FEW * blocks)
+        return 0;
+    return s->out.n < SOME * blocks ? LANES : 2 * LANES;
+}
 
 static void copy_all(struct merge_state *s, unsigned size, size_t bytes)
 {
-    if (size == 4 && (bytes == 4 || bytes == 8) && has_many(s))
-        copy_stripes_many(s, bytes);
+    size_t many = size == 4 && (bytes == 4 || bytes == 8) ? lanes_of(s) : 0;
+    if (many > 0)
+        copy_stripes_many(s, bytes, many);
     else if (size == 4 && (bytes == 4 || bytes == 8) && sar_has_avx2())
         copy_stripes_wide(s, bytes);
     else if (bytes == 4)
-        SAR_FOR_INDEX_SIZE(size, copy_stripes(s, INDEX_SIZE, 4, false, false));
+        SAR_FOR_INDEX_SIZE(size, copy_stripes(s, INDEX_SIZE, 4, false, 0));
     else if (bytes == 8)
-        SAR_FOR_INDEX_SIZE(size, copy_stripes(s, INDEX_SIZE, 8, false, false));
+        SAR_FOR_INDEX_SIZE(size, copy_stripes(s, INDEX_SIZE, 8, false, 0));
     else
-        copy_stripes(s, size, bytes, false, false);
+        copy_stripes(s, size, bytes, false, 0);
 }
 
 /* Finds the stripes of all parts, and the number of elements. */
