@@ -23,10 +23,11 @@
 
 #include <math.h>
 #include <sched.h>
+#include <stdio.h>
 
 #include "base/log.h"
 
-enum { MAX_RANKS = 1024 /* ranks whose scatters fit on the stack */ };
+enum { MAX_RANKS = 1024 /* ranks whose scatters fit on the stack */, LABEL_CHARS = SAR_COMM_NAME_CHARS + 16 };
 
 static const double MAX_SECONDS_TO_ASK = 1; /* of waiting in the barrier, before a rank votes yes */
 
@@ -41,6 +42,7 @@ struct open_barrier {
     unsigned char arrived[MAX_RANKS];
     int ones[MAX_RANKS], zeros[MAX_RANKS], world_rank[MAX_RANKS];
     struct sar_wait_timer timer;
+    char name[SAR_COMM_NAME_CHARS]; /* of the communicator; empty before a warning, or if it has none */
 };
 
 static bool is_complete(MPI_Request *request)
@@ -92,6 +94,15 @@ static bool is_late(const void *arg, int rank)
     return rank != b->rank && rank < b->n_scatters && b->scatter[rank] != MPI_REQUEST_NULL;
 }
 
+/* A communicator gets its number only when it is opened. */
+static const char *communicator(const struct open_barrier *b, char label[LABEL_CHARS])
+{
+    if (b->name[0] == '\0')
+        return "a communicator without a name";
+    snprintf(label, LABEL_CHARS, "communicator \"%s\"", b->name);
+    return label;
+}
+
 static void watch_open_barrier(struct open_barrier *b, double limit)
 {
     char names[SAR_RANK_LIST_CHARS];
@@ -109,9 +120,18 @@ static void watch_open_barrier(struct open_barrier *b, double limit)
         is_complete(&b->scatter[r]);
     sar_rank_names_find(b->user, &rank_names);
     sar_rank_names_format(names, sizeof names, &rank_names, is_late, b);
+    sar_comm_find_name(b->user, b->name);
     if (names[0] != '\0')
-        SAR_LOG(WARN, COMM, "waited %.1f s for the %d ranks of a communicator; no call from %s", waited,
-                b->ranks, names);
+        SAR_LOG(WARN, COMM, "waited %.1f s for the %d ranks of %s; no call from %s", waited, b->ranks,
+                communicator(b, (char[LABEL_CHARS]){ 0 }), names);
+}
+
+static void end_wait(struct open_barrier *b)
+{
+    char label[LABEL_CHARS];
+    if (b->timer.warned > 0)
+        SAR_LOG(WARN, COMM, "first call on %s of %d ranks: the wait has ended after %.1f s; the call goes on",
+                communicator(b, label), b->ranks, PMPI_Wtime() - b->timer.start);
 }
 
 void sar_collective_open_barrier(MPI_Comm user, double stall_limit, void (*progress)(void))
@@ -119,6 +139,7 @@ void sar_collective_open_barrier(MPI_Comm user, double stall_limit, void (*progr
     struct open_barrier b; /* no initializer: the arrays would be cleared */
     b.user = user;
     b.voted = false;
+    b.name[0] = '\0';
     b.ask = b.n_scatters = b.next = 0;
     b.vote = MPI_REQUEST_NULL;
     b.timer = (struct sar_wait_timer){ 0 };
@@ -131,6 +152,7 @@ void sar_collective_open_barrier(MPI_Comm user, double stall_limit, void (*progr
         progress();
         sched_yield();
     }
+    end_wait(&b);
 }
 
 enum sar_status sar_comm_bcast(const struct sar_comm *comm, int root, void *bytes, int n)
@@ -189,6 +211,8 @@ enum sar_status sar_collective_test(const struct sar_comm *comm, struct sar_coll
         *done = flag != 0;
         if (!*done)
             sar_watchdog_check(comm, collective);
+        else
+            sar_watchdog_end_wait(comm, &collective->timer, collective->name);
         if (*done || !block)
             return SAR_OK;
         sar_comm_backoff(comm, &spins);

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/config.h"
@@ -69,6 +70,23 @@ void sar_comm_mpi_progress(const struct sar_comm *comm)
     PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm->mpi_comm, &found, MPI_STATUS_IGNORE);
 }
 
+void sar_comm_find_name(MPI_Comm user, char name[SAR_COMM_NAME_CHARS])
+{
+    char whole[MPI_MAX_OBJECT_NAME] = "";
+    int length;
+    if (PMPI_Comm_get_name(user, whole, &length) != MPI_SUCCESS)
+        whole[0] = '\0';
+    snprintf(name, SAR_COMM_NAME_CHARS, "%s", whole);
+}
+
+void sar_comm_print_label(const struct sar_comm *comm, char label[SAR_COMM_LABEL_CHARS])
+{
+    if (comm->name[0] != '\0')
+        snprintf(label, SAR_COMM_LABEL_CHARS, "\"%s\"", comm->name);
+    else
+        snprintf(label, SAR_COMM_LABEL_CHARS, "number %d", comm->id);
+}
+
 enum sar_status sar_comm_open(MPI_Comm user, struct sar_comm *comm)
 {
     static atomic_int n_opened;
@@ -78,6 +96,7 @@ enum sar_status sar_comm_open(MPI_Comm user, struct sar_comm *comm)
     PMPI_Comm_set_errhandler(made.mpi_comm, MPI_ERRORS_RETURN);
     PMPI_Comm_rank(made.mpi_comm, &made.rank);
     PMPI_Comm_size(made.mpi_comm, &made.ranks);
+    sar_comm_find_name(user, made.name);
     enum sar_status status = find_nodes(&made);
     if (status != SAR_OK)
         sar_comm_close(&made);

@@ -18,16 +18,19 @@
 /** Messages of calls use the tags below SAR_TAG_COUNT. MPI guarantees all tags up to 32767. */
 enum { SAR_TAG_COUNT = 32766, SAR_TAG_CLOSE = 32766, SAR_TAG_WATCHDOG = 32767 };
 
+/** Capacity for the name of a communicator, and for that name in quotes. */
+enum { SAR_COMM_NAME_CHARS = 64, SAR_COMM_LABEL_CHARS = SAR_COMM_NAME_CHARS + 2 };
+
 struct sar_agree_direct;
 struct sar_watchdog;
 struct sar_shm_group;
 
-/** sar_comm_open fills in the members up to tag_count, `threads` and `oversubscribed`. The comm_state sets
- * the others. */
+/** sar_comm_open fills in the members up to tag_count, and those from `threads` on. The comm_state sets the
+ * others. */
 struct sar_comm {
     MPI_Comm mpi_comm; /**< the library's own duplicate; its error handler is MPI_ERRORS_RETURN */
     int rank, ranks;
-    int id;                          /**< number of the communicator in this process, from 0, for traces */
+    int id; /**< number of the communicator in this process, from 0, for traces and warnings */
     struct sar_nodes nodes;          /**< groups of ranks that share memory */
     int tag_count;                   /**< messages of calls use the tags in [0, tag_count) */
     uint64_t chunk;                  /**< most bytes of one MPI message */
@@ -44,6 +47,7 @@ struct sar_comm {
     } call;               /**< for warnings */
     int threads;          /**< threads of a call's work, unless a setting says otherwise */
     bool oversubscribed;  /**< a node has more ranks than processors for them: waiting ranks yield */
+    char name[SAR_COMM_NAME_CHARS]; /**< of the user's communicator, when this one was opened; may be empty */
 };
 
 /** Returns the shared memory group if all ranks are on one node, else NULL. Local. */
@@ -62,6 +66,13 @@ void sar_comm_mpi_progress(const struct sar_comm *comm);
 
 /** Duplicates the user's communicator and finds the nodes of its ranks. Collective over `user`. */
 enum sar_status sar_comm_open(MPI_Comm user, struct sar_comm *comm);
+
+/** Writes the name that a user has given to a communicator, cut to the capacity; empty if it has none.
+ * Local. */
+void sar_comm_find_name(MPI_Comm user, char name[SAR_COMM_NAME_CHARS]);
+
+/** Writes the name of a communicator in quotes, or "number ID" if it has none. Local. */
+void sar_comm_print_label(const struct sar_comm *comm, char label[SAR_COMM_LABEL_CHARS]);
 
 /** Returns the threads of the setting `auto` for a rank with so many processors, if OpenMP allows them. */
 int sar_comm_auto_threads(int cpus);

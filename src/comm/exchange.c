@@ -20,7 +20,7 @@
 #include "base/trace.h"
 #include "comm/chunking.h"
 
-enum { REQUESTS_PER_CHANNEL = 2 /* one send and one receive */ };
+enum { REQUESTS_PER_CHANNEL = 2 /* one send and one receive */, PHASE_CHARS = 32 };
 
 static const double WINDOW_LATENCIES = 110, MAX_WINDOW_BYTES = 1 << 30;
 
@@ -369,11 +369,17 @@ static bool has_not_received(const void *exchange, int rank)
     return false;
 }
 
+static const char *phase_name(const struct sar_exchange *x, char name[PHASE_CHARS])
+{
+    snprintf(name, PHASE_CHARS, "phase %d", x->phase);
+    return name;
+}
+
 /* Warn of a long wait, and answer the heartbeats of ranks that wait. */
 static void watch(struct sar_exchange *x)
 {
     char not_sent[SAR_RANK_LIST_CHARS], not_received[SAR_RANK_LIST_CHARS];
-    char phase[32], operation[SAR_OPERATION_CHARS];
+    char operation[SAR_OPERATION_CHARS];
     if (x->comm->stall_limit <= 0 || x->comm->watchdog == NULL)
         return;
     double waited = sar_wait_timer_elapsed(&x->timer);
@@ -385,11 +391,17 @@ static void watch(struct sar_exchange *x)
     const struct sar_rank_names *rank_names = sar_watchdog_rank_names(x->comm->watchdog);
     sar_rank_names_format(not_sent, sizeof not_sent, rank_names, has_not_sent, x);
     sar_rank_names_format(not_received, sizeof not_received, rank_names, has_not_received, x);
-    snprintf(phase, sizeof phase, "phase %d", x->phase);
-    sar_watchdog_print_operation(operation, x->comm, phase);
+    sar_watchdog_print_operation(operation, x->comm, phase_name(x, (char[PHASE_CHARS]){ 0 }));
     SAR_LOG(WARN, COMM, "waited %.1f s in %s%s%s%s%s", waited, operation,
             not_sent[0] != '\0' ? "; no message from " : "", not_sent,
             not_received[0] != '\0' ? "; none taken by " : "", not_received);
+}
+
+static void end_wait(struct sar_exchange *x)
+{
+    char name[PHASE_CHARS];
+    if (x->timer.spins != 0)
+        sar_watchdog_end_wait(x->comm, &x->timer, phase_name(x, name));
 }
 
 bool sar_exchange_has_arrived(const struct sar_exchange *x, int channel)
@@ -404,11 +416,13 @@ void sar_exchange_advance(struct sar_exchange *x, bool block, bool *done)
     for (;;) {
         while (probe_chunks(x)) {
             spins = 0;
-            x->timer = (struct sar_wait_timer){ 0 };
+            end_wait(x);
         }
         if (test_requests(x, block) || x->status != SAR_OK)
             compact_requests(x);
         *done = x->n_requests == 0 && !any_expected(x);
+        if (*done)
+            end_wait(x);
         if (*done || (x->wake_on_any && x->any_arrived))
             return;
         watch(x);

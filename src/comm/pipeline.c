@@ -359,7 +359,7 @@ bool sar_pipeline_advance(struct sar_pipeline *p, bool block)
     n += send_arrived(p);
     post_receives(p);
     if (n > 0)
-        p->timer = (struct sar_wait_timer){ 0 };
+        sar_watchdog_end_wait(p->comm, &p->timer, NAME);
     else
         watch(p);
     return n > 0;

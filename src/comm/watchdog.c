@@ -268,12 +268,17 @@ void sar_watchdog_name_functions(const char *const *names, int n)
 void sar_watchdog_print_operation(char text[SAR_OPERATION_CHARS], const struct sar_comm *comm,
                                   const char *name)
 {
-    int function = comm->call.function;
+    int function = comm->call.function, used;
+    char label[SAR_COMM_LABEL_CHARS];
+    sar_comm_print_label(comm, label);
     if (comm->call.number == 0 || function < 0 || function >= n_functions)
-        snprintf(text, SAR_OPERATION_CHARS, "%s", name);
+        used = snprintf(text, SAR_OPERATION_CHARS, "%s", name);
     else
-        snprintf(text, SAR_OPERATION_CHARS, "%s of call %u, %s", name, comm->call.number,
-                 function_names[function]);
+        used = snprintf(text, SAR_OPERATION_CHARS, "%s of call %u, %s", name, comm->call.number,
+                        function_names[function]);
+    if (used >= 0 && used < SAR_OPERATION_CHARS)
+        snprintf(text + used, SAR_OPERATION_CHARS - (size_t)used, " on communicator %s of %d ranks", label,
+                 comm->ranks);
 }
 
 void sar_watchdog_warn(const struct sar_comm *comm, const char *name, double waited,
@@ -287,6 +292,19 @@ void sar_watchdog_warn(const struct sar_comm *comm, const char *name, double wai
                 names);
     else
         SAR_LOG(WARN, COMM, "waited %.1f s in the %s, where all ranks are", waited, operation);
+}
+
+void sar_watchdog_end_wait(const struct sar_comm *comm, struct sar_wait_timer *timer, const char *name)
+{
+    char operation[SAR_OPERATION_CHARS];
+    double start = timer->start;
+    bool warned = timer->warned > 0;
+    *timer = (struct sar_wait_timer){ 0 };
+    if (!warned)
+        return;
+    sar_watchdog_print_operation(operation, comm, name);
+    SAR_LOG(WARN, COMM, "%s: the wait has ended after %.1f s; the call goes on", operation,
+            PMPI_Wtime() - start);
 }
 
 void sar_watchdog_check(const struct sar_comm *comm, struct sar_collective *c)

@@ -13,7 +13,7 @@
 enum {
     SAR_HOST_CHARS = 60,
     SAR_RANK_LIST_CHARS = 512, /**< capacity for a list of ranks */
-    SAR_OPERATION_CHARS = 128  /**< capacity for an operation and its call */
+    SAR_OPERATION_CHARS = 224  /**< capacity for an operation, its call and its communicator */
 };
 
 /** Where a rank is. */
@@ -22,7 +22,7 @@ struct sar_rank_place {
     int32_t process; /**< its number on the host */
 };
 
-/** The length of one wait. The waiting rank sets all members to 0 when the wait begins, or makes progress. */
+/** The length of one wait. The waiting rank sets all members to 0 when the wait begins. */
 struct sar_wait_timer {
     unsigned spins; /**< calls of sar_wait_timer_elapsed */
     double start;   /**< MPI_Wtime when the clock was first read, or 0 */
@@ -92,14 +92,19 @@ void sar_watchdog_reply(const struct sar_comm *comm);
 /** Sets the names of functions by their numbers (SAR_AGREE_FUNCTION), for warnings. Local. */
 void sar_watchdog_name_functions(const char *const *names, int n);
 
-/** Writes an operation, and the call that it belongs to: "phase 1 of call 12, MPIX_Sparse_allreduce".
- * Local. */
+/** Writes an operation, its call and its communicator: 'phase 1 of call 12, MPIX_Sparse_allreduce on
+ * communicator "A" of 2 ranks'. Local. */
 void sar_watchdog_print_operation(char text[SAR_OPERATION_CHARS], const struct sar_comm *comm,
                                   const char *name);
 
 /** Logs the warning that an operation has waited for so many seconds, with the ranks that are late. Local. */
 void sar_watchdog_warn(const struct sar_comm *comm, const char *name, double waited,
                        bool (*late)(const void *arg, int rank), const void *arg);
+
+/** Begins a wait anew, after progress. If a warning has told of the wait so far, logs that it has ended.
+ * Local.
+ * @param name of the operation */
+void sar_watchdog_end_wait(const struct sar_comm *comm, struct sar_wait_timer *timer, const char *name);
 
 /** Starts to sum up the heartbeats sent to each rank; without effect when called again. This rank may have no
  * operation in flight, but others may. Collective over comm, does not block. */

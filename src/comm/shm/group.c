@@ -118,6 +118,8 @@ bool sar_shm_barrier_test(const struct sar_comm *comm, bool block)
             return false;
         spin_wait(comm, &spins);
     }
+    if (group->timer.warned > 0)
+        sar_watchdog_end_wait(comm, &group->timer, group->barrier_name);
     return true;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests the watchdog. One rank is late; while the others wait, their logs name its rank and host. Then it
- * arrives, the result is right, and all heartbeats have been received.
+/* Tests the watchdog. One rank is late; while the others wait, their logs name its rank and host, and the
+ * communicator. Then it arrives, the logs say that the wait has ended, the result is right, and all
+ * heartbeats have been received.
  *
  * Link with -Wl,--wrap=PMPI_Isend,--wrap=PMPI_Recv, and with the library's objects. */
 
@@ -42,6 +43,7 @@ int __wrap_PMPI_Recv(void *buf, int n, MPI_Datatype type, int from, int tag, MPI
 enum { TEXT = 1 << 14, COUNT = 1000, HOST = 64, TIMEOUT = 1500 /* polls of a log, 20 ms apart */ };
 
 #define WAITED "MPIX_SPARSE WARN comm: waited "
+#define ENDED ": the wait has ended after "
 
 static int count = COUNT;                       /* elements of a call */
 static char path[] = "/tmp/mpix_sparse_XXXXXX"; /* this rank's log */
@@ -81,18 +83,30 @@ static void check_result(const float *out)
         check(out[i] == (i < ranks ? 1.0f : 0.0f), "found %g at index %d", (double)out[i], i);
 }
 
-/* True if a line of a log contains `where`, and ends in the other text. */
 static bool ends(const char *line, size_t length, const char *end)
 {
     return length >= strlen(end) && strncmp(line + length - strlen(end), end, strlen(end)) == 0;
 }
 
+/* Finds a text in which '*' stands for any characters, at most one such star. */
+static const char *find(const char *log, const char *pattern)
+{
+    char head[256];
+    const char *star = strchr(pattern, '*');
+    if (star == NULL)
+        return strstr(log, pattern);
+    snprintf(head, sizeof head, "%.*s", (int)(star - pattern), pattern);
+    const char *at = strstr(log, head);
+    return at == NULL ? NULL : strstr(at, star + 1);
+}
+
+/* True if a line of a log contains `where`, and ends in the other text. */
 static bool has_line(const char *log, const char *where, const char *end)
 {
     char with_process[4 * HOST];
     snprintf(with_process, sizeof with_process, "%s (process %d)", end, late_process);
     for (const char *next; (next = strchr(log, '\n')) != NULL; log = next + 1) {
-        const char *at = strstr(log, where);
+        const char *at = find(log, where);
         size_t length = (size_t)(next - log);
         if (at != NULL && at < next && (ends(log, length, end) || ends(log, length, with_process)))
             return true;
@@ -112,11 +126,13 @@ static void check_logged(int late, const char *where, const char *end)
 {
     const char *log = read_log(rank);
     check(rank == late || has_line(log, where, end), "expected '%s' and '%s', found: %s", where, end, log);
+    check(rank == late || has_line(log, ENDED, "; the call goes on"), "expected '%s', found: %s", ENDED, log);
     empty_logs();
 }
 
 /* Part of the line of a rank that waits for others to make the call. */
-static const char IN_CHECK[] = ", MPIX_Sparse_allreduce; no call, or no progress, from";
+static const char IN_CHECK[] =
+    ", MPIX_Sparse_allreduce on communicator number *ranks; no call, or no progress, from";
 
 static const char *on_this_host(int late)
 {
@@ -214,19 +230,91 @@ static void try_small(int late)
 }
 
 /* The first use of a communicator, before hosts are known. */
-static void try_opening(int late)
+static void try_opening(int late, const char *name)
 {
-    char where[64], end[64];
+    char where[128], end[64];
     MPI_Comm comm;
     check_case("rank %d is late for the first call", late);
     MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &comm); /* ranks have other numbers in this communicator */
-    snprintf(where, sizeof where, "%d ranks of a communicator", ranks);
+    if (name != NULL)
+        MPI_Comm_set_name(comm, name);
+    snprintf(where, sizeof where, "for the %d ranks of %s%s%s; no call", ranks,
+             name != NULL ? "communicator \"" : "a communicator without a name", name != NULL ? name : "",
+             name != NULL ? "\"" : "");
     snprintf(end, sizeof end, "no call from rank %d", late);
     if (rank == late)
         stay_away(where, end);
     call(comm);
     check_logged(late, where, end);
     MPI_Comm_free(&comm);
+}
+
+/* Writes the part of a line that names the communicator on which a rank waits first in try_crossed. */
+static const char *crossed_line(int of, const char *rest)
+{
+    static char line[128];
+    snprintf(line, sizeof line, " on communicator \"%s\" of %d ranks%s", of == 0 ? "first" : "second", ranks,
+             rest);
+    return line;
+}
+
+static bool all_logged(const char *rest)
+{
+    for (int r = 0; r < ranks; r++)
+        if (!has_line(read_log(r), crossed_line(r, rest), ""))
+            return false;
+    return true;
+}
+
+static void check_crossed(const char *rest)
+{
+    const char *log = read_log(rank), *line = crossed_line(rank, rest);
+    check(has_line(log, line, ""), "expected '%s', found: %s", line, log);
+}
+
+/* Each rank starts both calls, the second one when the logs of all ranks name their first one. */
+static bool start_crossed(MPI_Comm comms[2], float in[2][COUNT], float out[2][COUNT], MPI_Request requests[2])
+{
+    static const char late[] = "; no call, or no progress, from ";
+    int done, first = rank != 0;
+    for (int i = 0; i < 2; i++) {
+        int c = i == 0 ? first : 1 - first;
+        if (MPIX_Isparse_allreduce(in[c], out[c], COUNT, MPI_FLOAT, MPI_SUM, comms[c], &requests[c]) !=
+            MPI_SUCCESS)
+            return false; /* MPI has too little thread support, on all ranks */
+        for (int looks = 0; i == 0 && looks < TIMEOUT && !all_logged(late); looks++)
+            for (double start = MPI_Wtime(); MPI_Wtime() < start + 0.02;)
+                MPI_Test(&requests[c], &done, MPI_STATUS_IGNORE);
+    }
+    check_crossed(late);
+    return true;
+}
+
+/* Two communicators, which rank 0 uses in another order than the others. Each rank names the one on which it
+ * waits. Calls do not block, so that they can end. */
+static void try_crossed(void)
+{
+    float in[2][COUNT] = { { 0 } }, out[2][COUNT];
+    MPI_Comm comms[2];
+    MPI_Request requests[2];
+    check_case("two communicators in crossed order");
+    for (int c = 0; c < 2; c++) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &comms[c]);
+        MPI_Comm_set_name(comms[c], c == 0 ? "first" : "second");
+        in[c][rank] = 1;
+        call(comms[c]);
+    }
+    empty_logs();
+    if (start_crossed(comms, in, out, requests)) {
+        check_success(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE), "MPI_Waitall");
+        check_crossed(ENDED);
+        check_result(out[0]);
+        check_result(out[1]);
+    }
+    MPI_Comm_free(&comms[0]);
+    MPI_Comm_free(&comms[1]);
+    MPI_Barrier(MPI_COMM_WORLD);
+    empty_logs();
 }
 
 /* A plan that skips the consistency check, in a scheme of MPI or of the library. Its third start is call 5,
@@ -317,11 +405,12 @@ static void try_all(void)
     try_idle(comm, ranks - 1);
     MPI_Comm_free(&comm);
     try_small(ranks - 1);
-    try_opening(0);
-    try_opening(ranks - 1);
-    try_plan("balanced", " of call 5, MPIX_Sparse_plan_start; no message from", ranks - 1);
-    try_plan("dense", "the dense allreduce of call 5, MPIX_Sparse_plan_start; no call", 0);
-    try_plan("shared", "of call 5, MPIX_Sparse_plan_start; no call", 0);
+    try_opening(0, NULL);
+    try_opening(ranks - 1, "gradients");
+    try_crossed();
+    try_plan("balanced", " of call 5, MPIX_Sparse_plan_start on *; no message from", ranks - 1);
+    try_plan("dense", "the dense allreduce of call 5, MPIX_Sparse_plan_start on *; no call", 0);
+    try_plan("shared", "of call 5, MPIX_Sparse_plan_start on *; no call", 0);
     for (int i = 0; i < 2 && ranks > 2; i++)
         try_nodes(i * (ranks - 1));
     check_words();
