@@ -28,6 +28,7 @@
 
 #define SAR_MACHINE_MEMORY_BYTES (1 << 20) /**< see src/comm/machine.c */
 #define SAR_NUMA_DISTANCE_TIMED false      /**< see src/comm/shm/numa_distance.c */
+#define SAR_THREADS_SHARE_PROCESSORS false /**< see src/core/policy.c */
 #define SAR_MSG_DETACHED_BYTES 68          /**< see src/wire/message.h */
 
 /** State of a rank's polling. */

@@ -116,6 +116,8 @@ enum sar_status sar_nodes_find(MPI_Comm comm, struct sar_nodes *nodes)
     SAR_TRY(sar_mpi(PMPI_Allgather(&min_rank, 1, MPI_INT, nodes->node, 1, MPI_INT, comm)));
     index_nodes(nodes, ranks);
     count_processors(&own, &all, nodes);
+    nodes->real_ranks = sar_nodes_size(nodes, nodes->node[rank]);
+    nodes->real_rank = nodes->local_rank[rank];
     return SAR_OK;
 }
 

@@ -9,7 +9,7 @@
 
 #include "base/status.h"
 
-/** Nodes are numbered in the order of their lowest ranks. All members but the last three are equal on all
+/** Nodes are numbered in the order of their lowest ranks. All members but the last five are equal on all
  * ranks. */
 struct sar_nodes {
     int n;           /**< number of nodes */
@@ -21,6 +21,8 @@ struct sar_nodes {
     int comm_cpus;   /**< processors that the ranks of this node may use, all ranks together */
     int job_cpus;    /**< comm_cpus and the processors that the launcher may use on this node */
     int own_cpus;    /**< this rank's fair share of its processors, at least 1 */
+    int real_ranks;  /**< ranks of this node, as found: sar_nodes_override does not change them */
+    int real_rank;   /**< this rank's number among them */
 };
 
 /** Allocates the arrays for a communicator of `ranks` ranks; sar_nodes_free frees them. Local. */

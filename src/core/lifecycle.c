@@ -129,11 +129,17 @@ static void warn_oversubscribed(const struct sar_comm *comm)
 static void log_opened(const struct sar_comm_state *comm_state, bool calibrated)
 {
     const struct sar_machine *m = &comm_state->settings.machine;
+    char label[SAR_COMM_LABEL_CHARS];
+    struct sar_parallel former = sar_comm_state_begin_work(comm_state);
+    int threads = sar_parallel_granted();
+    sar_parallel_end(former);
+    sar_comm_print_label(&comm_state->comm, label);
     SAR_LOG(INFO, CORE,
-            "communicator of %d rank%s on %d node%s: alpha %.3g s, overhead %.3g s, beta %.3g s/B, "
-            "gamma %.3g s/element, %s%s",
+            "communicator of %d rank%s on %d node%s: %s, %d thread%s, alpha %.3g s, overhead %.3g s, "
+            "beta %.3g s/B, gamma %.3g s/element, %s%s",
             comm_state->comm.ranks, comm_state->comm.ranks == 1 ? "" : "s", comm_state->comm.nodes.n,
-            comm_state->comm.nodes.n == 1 ? "" : "s", m->alpha, m->overhead, m->beta, m->gamma,
+            comm_state->comm.nodes.n == 1 ? "" : "s", label, threads, threads == 1 ? "" : "s", m->alpha,
+            m->overhead, m->beta, m->gamma,
             calibrated ? comm_state->settings.policy.config.calibration : "measured",
             comm_state->comm.oversubscribed ? "; this node has more ranks than processors" : "");
 }
@@ -153,6 +159,7 @@ static enum sar_status apply_settings(struct sar_comm_state *comm_state, const s
     set_throttle(&comm_state->comm, s->config.throttle, &comm_state->settings.machine);
     comm_state->comm.long_message = s->config.long_message;
     comm_state->comm.stall_limit = s->config.stall;
+    sar_policy_warn_threads(&comm_state->comm, &s->config);
     return SAR_OK;
 }
 

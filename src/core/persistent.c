@@ -44,6 +44,7 @@ enum sar_status sar_plan_open(struct sar_comm_state *comm_state, const struct sa
     *plan = (struct sar_plan){ .args = args };
     SAR_TRY(sar_policy_apply_hints(comm, hints, &config, error_text));
     SAR_TRY(sar_policy_check_late(&comm_state->settings.policy.config, &config, error_text));
+    sar_policy_warn_threads(comm, &config);
     plan->policy = sar_policy_make(&config, comm_state->settings.policy.partition.seed);
     plan->id = comm_state->plans.made++;
     plan->config_id = config_id_of(comm_state, plan);

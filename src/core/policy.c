@@ -7,10 +7,18 @@
 
 #include "core/policy.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/nearest.h"
+#include "base/parallel.h"
+
+/* A simulation defines it, whose threads have processors of their own: bench/sim/smpi.h. */
+#ifndef SAR_THREADS_SHARE_PROCESSORS
+#define SAR_THREADS_SHARE_PROCESSORS true
+#endif
 
 /* A rank's settings after its hints. */
 struct hint_result {
@@ -169,4 +177,24 @@ enum sar_status sar_policy_check_late(const struct sar_config *before, const str
              "mpix_sparse_%s cannot be a hint here; set " SAR_ENV_PREFIX "%s in the environment",
              calibration ? "calibration" : "nodes", calibration ? "CALIBRATION" : "NODES");
     return SAR_BAD_SETTING;
+}
+
+/* The number `auto` never exceeds a rank's share of the processors. */
+void sar_policy_warn_threads(const struct sar_comm *comm, const struct sar_config *config)
+{
+    static atomic_int warned;
+    const struct sar_nodes *nodes = &comm->nodes;
+    bool automatic = config->threads == SAR_U64_AUTO;
+    int threads = automatic ? 1 : sar_parallel_limit((int)config->threads);
+    int fit = nodes->comm_cpus > nodes->real_ranks ? nodes->comm_cpus / nodes->real_ranks : 1;
+    char setting[SAR_SETTING_TEXT];
+    if (!SAR_THREADS_SHARE_PROCESSORS || nodes->real_rank != 0 || threads <= fit ||
+        atomic_exchange(&warned, threads) == threads)
+        return;
+    sar_config_spell("THREADS", sar_config_source_of(config, "THREADS"), setting, sizeof setting);
+    SAR_LOG(WARN, CORE,
+            "%s gives each rank %d threads, but this node has %d processor%s for %d rank%s: threads wait for "
+            "each other, and calls take several times longer; unset it, or set it to %s%d",
+            setting, threads, nodes->comm_cpus, nodes->comm_cpus == 1 ? "" : "s", nodes->real_ranks,
+            nodes->real_ranks == 1 ? "" : "s", fit > 1 ? "at most " : "", fit);
 }

@@ -27,4 +27,8 @@ enum sar_status sar_policy_apply_hints(const struct sar_comm *comm, const struct
 enum sar_status sar_policy_check_late(const struct sar_config *before, const struct sar_config *after,
                                       char *error_text);
 
+/** Warns if the settings give a number of threads, and the ranks of this node then have more threads than
+ * processors. Only the first rank of a node warns, and only once for a number. Local. */
+void sar_policy_warn_threads(const struct sar_comm *comm, const struct sar_config *config);
+
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests that waiting ranks yield at once if there are fewer processors than ranks: by binding, on this
  * communicator or on others of the program, or by a container's quota. They do not yield if each rank has a
- * processor. The log says so when a communicator is first used.
+ * processor. The log says so when a communicator is first used. It also says if a setting gives ranks more
+ * threads than there are processors.
  *
  * Link with -Wl,--wrap=sar_topology_cgroup_cpus, and with the library's objects. */
 
@@ -103,17 +104,24 @@ static char log_path[] = "/tmp/mpix_sparse_binding_XXXXXX";
 static long log_end; /* of what was read */
 static int warnings; /* of more ranks than processors, in this rank's log */
 
-/* True if the log of a communicator's first call says that ranks outnumber processors. */
-static bool logs_oversubscription(void)
+/* The first call on a communicator. */
+static MPI_Comm open_comm(void)
 {
-    char line[1024];
-    bool found = false;
     MPI_Comm comm;
     MPIX_Sparse_result result = MPIX_SPARSE_RESULT_NULL;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPIX_Sparse_allreduce_coo(&(int){ rank }, &(float){ 1 }, 1, MPI_INT, ranks, MPI_FLOAT, MPI_SUM, comm,
                               &result);
     MPIX_Sparse_result_free(&result);
+    return comm;
+}
+
+/* True if the log of a communicator's first call says that ranks outnumber processors. */
+static bool logs_oversubscription(void)
+{
+    char line[1024];
+    bool found = false;
+    MPI_Comm comm = open_comm();
     MPI_Comm_free(&comm);
     FILE *file = fopen(log_path, "r");
     check(file != NULL && fseek(file, log_end, SEEK_SET) == 0, "expected a log in %s", log_path);
@@ -140,6 +148,93 @@ static void try_log(int processors)
     check(warnings == (ranks > 1), "expected one warning in all logs, found %d", warnings);
 }
 
+/* Returns the lines with a text that all ranks have logged since the last read. */
+static int count_lines(const char *text)
+{
+    char line[1024];
+    int n = 0;
+    FILE *file = fopen(log_path, "r");
+    check(file != NULL && fseek(file, log_end, SEEK_SET) == 0, "expected a log in %s", log_path);
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        n += strstr(line, text) != NULL;
+    if (file != NULL) {
+        log_end = ftell(file);
+        fclose(file);
+    }
+    MPI_Allreduce(MPI_IN_PLACE, &n, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    return n;
+}
+
+static void expect_lines(const char *text, int expected)
+{
+    int found = count_lines(text);
+    check(found == expected, "expected %d lines '%s' in all logs, found %d", expected, text, found);
+}
+
+static MPI_Info threads_hint(const char *threads)
+{
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "mpix_sparse_threads", threads);
+    return info;
+}
+
+/* Opens a communicator with so many threads in the environment. */
+static MPI_Comm open_with_threads(const char *threads, int processors_of_node)
+{
+    quota = processors_of_node;
+    setenv("MPIX_SPARSE_THREADS", threads, 1);
+    MPI_Comm comm = open_comm();
+    unsetenv("MPIX_SPARSE_THREADS");
+    return comm;
+}
+
+/* A plan's hint on a communicator of one thread for each rank. */
+static void try_plan_threads(void)
+{
+    static float in[1], out[1];
+    MPIX_Sparse_plan plan;
+    MPI_Comm comm = open_with_threads("auto", 1);
+    MPI_Info info = threads_hint("4");
+    expect_lines("threads, but this node", 0);
+    check_success(MPIX_Sparse_allreduce_init(in, out, 1, MPI_FLOAT, MPI_SUM, comm, info, &plan),
+                  "MPIX_Sparse_allreduce_init");
+    expect_lines("WARN core: mpix_sparse_threads gives each rank 4 threads, but this node", 1);
+    check_success(MPIX_Sparse_plan_free(&plan), "MPIX_Sparse_plan_free");
+    MPI_Info_free(&info);
+    MPI_Comm_free(&comm);
+}
+
+/* One rank of a node warns, and once for each number of threads. */
+static void try_threads(void)
+{
+    char text[128];
+    check_case("threads");
+    MPI_Comm comm = open_with_threads("1", 1);
+    expect_lines("threads, but this node", 0);
+    MPI_Comm_free(&comm);
+    comm = open_with_threads("2", 1);
+    snprintf(text, sizeof text,
+             "WARN core: MPIX_SPARSE_THREADS gives each rank 2 threads, but this node has 1 processor for %d",
+             ranks);
+    expect_lines(text, 1);
+    MPI_Comm_free(&comm);
+    comm = open_with_threads("2", 1);
+    expect_lines("INFO core: communicator of", ranks);
+    MPI_Info info = threads_hint("3");
+    check_success(MPIX_Sparse_comm_set_info(comm, info), "MPIX_Sparse_comm_set_info");
+    expect_lines("WARN core: mpix_sparse_threads gives each rank 3 threads, but this node", 1);
+    MPI_Info_free(&info);
+    MPI_Comm_free(&comm);
+    try_plan_threads();
+    if (ranks == 1) {
+        comm = open_with_threads("2", 2);
+        expect_lines(", 2 threads, alpha ", 1);
+        MPI_Comm_free(&comm);
+    }
+    quota = 0;
+}
+
 int main(int argc, char **argv)
 {
     int log = mkstemp(log_path);
@@ -158,6 +253,9 @@ int main(int argc, char **argv)
     try_others(processors);
     set_launcher(ranks);
     try_log(processors);
+#ifdef _OPENMP
+    try_threads();
+#endif
     close(log);
     unlink(log_path);
     return check_end("cpu_binding");
