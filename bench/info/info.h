@@ -25,6 +25,7 @@ struct info_options {
     struct info_gamma gamma;
     double gigabits, microseconds; /**< of the network; 0: not given */
     int interface;                 /**< enum perf_interface */
+    char diagnose[PERF_PATH_MAX];  /**< pattern of the trace files; empty: not given */
 };
 
 /** Prints an error on an option, in the manner of printf. Returns false. */
@@ -43,6 +44,10 @@ bool info_settings_read(struct info_settings *settings);
 void info_print_build(bool json);
 void info_print_schemes(bool json);
 void info_print_settings(const struct info_settings *settings, bool json);
+
+/** Prints the times of all ranks by their trace files. Returns false, after printing the error to stderr, if
+ * a file cannot be read or has no calls. */
+bool info_print_diagnosis(const char *pattern, bool json);
 
 /** Prints the table of prices. Returns false, after printing the error to
  * stderr, if options contradict each other. */

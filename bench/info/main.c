@@ -27,6 +27,7 @@ enum {
     OPTION_ROW,
     OPTION_INTERFACE,
     OPTION_THREADS,
+    OPTION_DIAGNOSE,
     OPTION_JSON,
     OPTION_HELP,
     OPTION_VERSION,
@@ -111,6 +112,10 @@ static const struct perf_option table[OPTIONS] = {
     [OPTION_THREADS] = { 't', "threads", "N", NULL,
         perf_parse_count, TO(threads), { NULL, 1, SAR_THREADS_MAX },
         "threads for the work of a call; default: MPIX_SPARSE_THREADS" },
+    [OPTION_DIAGNOSE] = { 'd', "diagnose", "FILE", NULL,
+        perf_parse_path, TO(diagnose), { NULL, 0, 0 },
+        "print the mean times of each rank's calls by the traces of MPIX_SPARSE_TRACE=FILE, and "
+        "which rank is late" },
     [OPTION_JSON] = { 'j', "json", NULL, NULL,
         perf_parse_flag, TO(json), { NULL, 0, 0 },
         "print JSON lines" },
@@ -136,8 +141,10 @@ static const struct perf_command command = {
     .program = "mpix_sparse_info",
     .usage =
         "usage: mpix_sparse_info [-c] [-s]\n"
-        "       mpix_sparse_info --explain COUNT DENSITY RANKS [options]\n\n"
-        "Print how the library was built, its settings, its schemes and formats, or its prices of a call.\n",
+        "       mpix_sparse_info --explain COUNT DENSITY RANKS [options]\n"
+        "       mpix_sparse_info --diagnose FILE\n\n"
+        "Print how the library was built, its settings, its schemes and formats, its prices of a call, or a\n"
+        "diagnosis of slow calls.\n",
     .ending = "Exit status: 0 success, 1 output that cannot be written, 2 bad usage.\n",
     .options = table,
     .operands = operands,
@@ -204,12 +211,14 @@ static bool print(const struct info_options *options)
 
     if ((options->config || options->explain) && !info_settings_read(&settings))
         return false;
-    if (!options->config && !options->schemes && !options->explain)
+    if (!options->config && !options->schemes && !options->explain && options->diagnose[0] == '\0')
         info_print_build(options->json);
     if (options->config)
         info_print_settings(&settings, options->json);
     if (options->schemes)
         info_print_schemes(options->json);
+    if (options->diagnose[0] != '\0' && !info_print_diagnosis(options->diagnose, options->json))
+        return false;
     return !options->explain || info_print_prices(options, &settings);
 }
 
