@@ -21,12 +21,15 @@ struct rank_times {
     long long rank, calls;
     double call, agree, prepare;
     double prepare_share; /* of a call without `agree` */
+    double begin, end;    /* of all calls; 0 without one */
     bool is_late, prepares_long;
 };
 
-static void add_span(struct rank_times *times, const char *name, double us)
+static void add_span(struct rank_times *times, const char *name, double start, double us)
 {
     if (strcmp(name, "call") == 0) {
+        times->begin = times->calls == 0 || start < times->begin ? start : times->begin;
+        times->end = start + us > times->end ? start + us : times->end;
         times->calls++;
         times->call += us;
     } else if (strcmp(name, "agree") == 0) {
@@ -50,10 +53,11 @@ static void take_means(struct rank_times *times)
 static bool read_trace(const char *path, FILE *file, struct rank_times *times)
 {
     char line[LINE], name[SPAN_NAME];
-    double us;
+    double start, us;
     while (fgets(line, sizeof line, file) != NULL)
-        if (sscanf(line, "{\"name\": \"%31[^\"]\", \"ph\": \"X\", \"ts\": %*f, \"dur\": %lf", name, &us) == 2)
-            add_span(times, name, us);
+        if (sscanf(line, "{\"name\": \"%31[^\"]\", \"ph\": \"X\", \"ts\": %lf, \"dur\": %lf", name, &start,
+                   &us) == 3)
+            add_span(times, name, start, us);
     if (times->calls == 0)
         return info_print_error("option --diagnose", "'%s' has no calls, except those passed to MPI", path);
     take_means(times);
@@ -70,8 +74,14 @@ static bool name_file(const char *pattern, int rank, char path[PERF_PATH_MAX])
     return length < PERF_PATH_MAX;
 }
 
-/* Reads the file of a rank into ranks[rank]. Sets *found to false if there is none, which ends the list of
- * files; rank 0 must have one. */
+/* Ranks of one run make calls at one time. */
+static bool is_of_other_run(const struct rank_times *first, const struct rank_times *times)
+{
+    return times->begin > first->end || times->end < first->begin;
+}
+
+/* Reads the file of a rank into ranks[rank]. Sets *found to false if there is none, or one of another run,
+ * which ends the list of files; rank 0 must have one. */
 static bool read_rank(const char *pattern, int rank, struct rank_times **ranks, bool *found)
 {
     char path[PERF_PATH_MAX];
@@ -90,6 +100,13 @@ static bool read_rank(const char *pattern, int rank, struct rank_times **ranks, 
         ok = read_trace(path, file, &more[rank]);
     }
     fclose(file);
+    if (ok && is_of_other_run(&more[0], &more[rank])) {
+        fprintf(stderr,
+                "mpix_sparse_info: '%s' is of another time than the file of rank 0, and left out with "
+                "those of later ranks; remove files of earlier runs\n",
+                path);
+        *found = false;
+    }
     return ok;
 }
 
