@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Sentences of the pages on the paper's cluster and on sensitivity, for tests/bench/evaluation.py."""
 
-from evaluation import seeds, sensitivity, topology
+import itertools
+
+from evaluation import compute, rows, seeds, sensitivity, topology
 from evaluation.figures import dense_of, rows_of
 from sentences import percent, real, row_of, span, time_of
 
@@ -174,4 +176,50 @@ def of_seeds():
     yield f"{real(100 * seeds.widest(small))} % with rows in batches of 400"
 
 
-PARTS = [of_topology, of_claims, of_latency, of_networks, of_ranks_apart, of_drift, of_seeds]
+def of_prices():
+    """Where the model's prices mislead."""
+    prices = {}
+    for rate, threads, workload in itertools.product(compute.RATES, compute.THREADS, compute.SIZES):
+        row = row_of(f"threads-16-{workload}-{rate}-{threads}")
+        prices.setdefault((rate, threads), []).append(row["predicted_s"] / row["median_s"])
+    high = span(prices[100, 1] + prices[400, 1])
+    yield f"On one thread at 100 and 400 Gb/s they are {high} times"
+    yield f"On 16 threads at 400 Gb/s they are {span(prices[400, 16])} times"
+    seconds = {
+        (r["ranks"], r["threads"], r["gbps"], r["density"]): r["seconds"] for r in rows_of("crossover")
+    }
+    densities = sorted({key[3] for key in seconds})
+    after = dict(zip(densities, densities[1:]))
+    rises = [seconds[(*key[:3], after[key[3]])] / s for key, s in seconds.items() if key[3] in after]
+    falls = [rise for rise in rises if rise < 0.98]
+    yield f"In {len(falls)} of {len(rises)} pairs of neighbouring cells more elements are expected to take"
+    yield f"2 % less time, down to {real(min(falls))} times"
+
+
+def of_bounds_of_rows():
+    """Peers of rows with their work hidden."""
+    bounds = {}
+    for case, rate in itertools.product(rows.CASES, rows.CHARGED_RATES):
+        found = rows.charged_bounds(case, rate)
+        for scheme in set(found) - {"auto", "balanced", "omni"}:
+            bounds.setdefault(scheme, []).append(found[scheme] / found_ours(case, rate))
+    oktopk = min(bounds.pop("oktopk"))
+    words = f"oktopk would take {real(oktopk)} times and more"
+    yield f"With rows {words}, other peers {real(min(map(min, bounds.values())))} and more"
+
+
+def found_ours(case, rate):
+    return rows.found_in(case.name(16, "computing", str(rate)))["balanced"]["median_s"]
+
+
+PARTS = [
+    of_topology,
+    of_claims,
+    of_latency,
+    of_networks,
+    of_ranks_apart,
+    of_drift,
+    of_seeds,
+    of_prices,
+    of_bounds_of_rows,
+]
