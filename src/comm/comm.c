@@ -76,7 +76,7 @@ void sar_comm_find_name(MPI_Comm user, char name[SAR_COMM_NAME_CHARS])
     int length;
     if (PMPI_Comm_get_name(user, whole, &length) != MPI_SUCCESS)
         whole[0] = '\0';
-    snprintf(name, SAR_COMM_NAME_CHARS, "%s", whole);
+    snprintf(name, SAR_COMM_NAME_CHARS, "%.*s", SAR_COMM_NAME_CHARS - 1, whole);
 }
 
 void sar_comm_print_label(const struct sar_comm *comm, char label[SAR_COMM_LABEL_CHARS])

@@ -142,8 +142,8 @@ static int attempt(int shorter)
     return all;
 }
 
-/* Use two nodes, since messages in shared memory cannot be counted. On busy processors a call may last so long
- * that the library rightly prefers MPI for long: then another vector is tried. */
+/* Use two nodes, since messages in shared memory cannot be counted. On busy processors a call may take so
+ * long that the library rightly prefers MPI for the next thousands: then another vector is tried. */
 int main(int argc, char **argv)
 {
     setenv("MPIX_SPARSE_NODES", "2", 1);
