@@ -4,12 +4,13 @@
 import os
 import re
 import unittest
+import unittest.mock
 
 import numpy
 from common import main
 
 import mpix_sparse
-from mpix_sparse import _inquiry
+from mpix_sparse import _inquiry, _library
 
 RANK, SIZE = mpix_sparse.rank(), mpix_sparse.size()
 HEADER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../include/mpix_sparse.h")
@@ -52,6 +53,19 @@ class Inquiry(unittest.TestCase):
 
     def test_version(self):
         self.assertEqual(".".join(map(str, mpix_sparse.version())), mpix_sparse.__version__)
+
+    def test_library_of_another_version(self):
+        major, minor, patch = mpix_sparse.version()
+        for other, fits in (
+            ((major, minor, patch + 1), True),
+            ((major, minor + 1, 0), False),
+            ((major + 1, 0, 0), False),
+        ):
+            with unittest.mock.patch.object(_library, "version", lambda: other):
+                if fits:
+                    _library._refuse_version()
+                else:
+                    self.assertRaisesRegex(ImportError, "is of version", _library._refuse_version)
 
 
 if __name__ == "__main__":
