@@ -290,6 +290,14 @@ static bool start_crossed(MPI_Comm comms[2], float in[2][COUNT], float out[2][CO
     return true;
 }
 
+/* Calls on several communicators need one order. With MPICH nonblocking ones end in any order, with Open MPI
+ * they do not. */
+#if defined(OPEN_MPI)
+enum { CROSSED_CALLS_END = false };
+#else
+enum { CROSSED_CALLS_END = true };
+#endif
+
 /* Two communicators, which rank 0 uses in another order than the others. Each rank names the one on which it
  * waits. Calls do not block, so that they can end. */
 static void try_crossed(void)
@@ -407,7 +415,8 @@ static void try_all(void)
     try_small(ranks - 1);
     try_opening(0, NULL);
     try_opening(ranks - 1, "gradients");
-    try_crossed();
+    if (CROSSED_CALLS_END)
+        try_crossed();
     try_plan("balanced", " of call 5, MPIX_Sparse_plan_start on *; no message from", ranks - 1);
     try_plan("dense", "the dense allreduce of call 5, MPIX_Sparse_plan_start on *; no call", 0);
     try_plan("shared", "of call 5, MPIX_Sparse_plan_start on *; no call", 0);
