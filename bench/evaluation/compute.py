@@ -196,10 +196,10 @@ def threads_of_ranks():
     return table(head, lines)
 
 
-def overlapped(row, rate=None):
-    """The least time of a call whose work is all done while messages move: the longer of both."""
+def overlapped(row, rate):
+    """The least time of a call at a rate whose work is all done while messages move: the longer of both."""
     most = max(row["bytes_sent_max"], row["bytes_received_max"])
-    return max(most / (rate or rate_of(row)), row["charged_s"])
+    return max(most / rate, row["charged_s"])
 
 
 def all_of(model, rate, threads):
@@ -212,14 +212,19 @@ def all_of(model, rate, threads):
     return found
 
 
-def bounds_of(model, rate, threads):
-    """A lower bound of each scheme in a cell, if all its work were hidden: the least with the formats that it
-    has at any rate, as hidden work may choose others."""
-    elsewhere = [all_of(model, other, threads) for other in RATES]
+def least_overlapped(here, elsewhere):
+    """A lower bound of each scheme, if all its work were hidden: the least with the formats that it has at
+    any rate, as hidden work may choose others."""
     return {
         scheme: min(overlapped(found[scheme], rate_of(row)) for found in elsewhere if scheme in found)
-        for scheme, row in all_of(model, rate, threads).items()
+        for scheme, row in here.items()
     }
+
+
+def bounds_of(model, rate, threads):
+    """The bounds of a cell."""
+    elsewhere = [all_of(model, other, threads) for other in RATES]
+    return least_overlapped(all_of(model, rate, threads), elsewhere)
 
 
 def peers_computing():

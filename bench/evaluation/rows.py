@@ -5,14 +5,13 @@ import itertools
 import math
 from typing import NamedTuple
 
-from evaluation.compute import SEGMENT, grain_of, overlapped
+from evaluation.compute import SEGMENT, grain_of, least_overlapped
 from evaluation.figures import (
     bars_of,
     floor_of,
     lines_of,
     new_axes,
     number,
-    rate_of,
     rows_of,
     save,
     table,
@@ -292,9 +291,8 @@ def rows_computing():
 
 def charged_bounds(case, rate):
     """As compute.bounds_of, for rows of one thread."""
-    elsewhere = [found_in(case.name(16, "computing", str(other))) for other in CHARGED_RATES]
-    here = found_in(case.name(16, "computing", str(rate)))
-    return {s: min(overlapped(found[s], rate_of(row)) for found in elsewhere) for s, row in here.items()}
+    found = {other: found_in(case.name(16, "computing", str(other))) for other in CHARGED_RATES}
+    return least_overlapped(found[rate], found.values())
 
 
 def rows_computing_peers():

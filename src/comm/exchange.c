@@ -400,8 +400,10 @@ static void watch(struct sar_exchange *x)
 static void end_wait(struct sar_exchange *x)
 {
     char name[PHASE_CHARS];
-    if (x->timer.spins != 0)
+    if (x->timer.warned > 0)
         sar_watchdog_end_wait(x->comm, &x->timer, phase_name(x, name));
+    else
+        x->timer = (struct sar_wait_timer){ 0 };
 }
 
 bool sar_exchange_has_arrived(const struct sar_exchange *x, int channel)

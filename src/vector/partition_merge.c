@@ -19,9 +19,9 @@
 
 enum {
     BATCH = 8,  /* elements of a block copied at a time */
-    LANES = 16, /* the same with AVX-512, once or twice, by the elements of a block on the average: */
-    FEW = 4,
-    SOME = 12,
+    LANES = 16, /* the same with AVX-512 */
+    FEW = 4,    /* mean elements of a block from which on AVX-512 copies LANES at a time … */
+    SOME = 12,  /* … and from which on twice as many */
     LARGEST = 8 /* most bytes of an element that is copied in batches */
 };
 
