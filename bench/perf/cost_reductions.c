@@ -9,6 +9,8 @@
 #include "bench/studies/study.h"
 #include "vector/op_kernels.h"
 #include "vector/reduce.h"
+#include "vector/reduce_bitmap.h"
+#include "wire/wire.h"
 
 enum { VECS = 16 };
 
@@ -20,11 +22,12 @@ struct job {
 };
 
 /* Adds the work since `start` as the trace would report it. */
-static void add_sample(struct job *job, const char *kind, size_t elements, double start)
+static void add_sample(struct job *job, const char *kind, const char *format, size_t elements, double start)
 {
     double seconds = MPI_Wtime() - start;
     struct sar_span span = { .work = sar_span_work_make(kind, elements, job->desc.element_size,
                                                         job->desc.count) };
+    span.work.format = format;
     perf_samples_on_work(&job->now, &span, (int64_t)(seconds * 1e9));
 }
 
@@ -58,7 +61,7 @@ static void sum_at_once(struct job *job, size_t elements)
         sar_spvec_alloc(&job->desc, sar_reduce_max_nnz(&job->desc, job->vecs, VECS), &job->scratch, &out));
     start = MPI_Wtime();
     perf_study_require(sar_reduce(&job->desc, job->vecs, VECS, &job->scratch, &out));
-    add_sample(job, "reduce", elements, start);
+    add_sample(job, "reduce", NULL, elements, start);
 }
 
 static void count_and_fill(struct job *job, size_t elements)
@@ -71,12 +74,32 @@ static void count_and_fill(struct job *job, size_t elements)
     start = MPI_Wtime();
     perf_study_require(
         sar_reduce_count(&job->desc, job->vecs, VECS, job->desc.index_size, &job->scratch, &reduction));
-    add_sample(job, "count", elements, start);
+    add_sample(job, "count", NULL, elements, start);
     perf_study_require(sar_spvec_alloc(&job->desc, reduction.nnz, &job->scratch, &out));
     start = MPI_Wtime();
     sar_reduce_write(&reduction, &out);
     if (!reduction.computed)
-        add_sample(job, "fill", reduction.nnz, start);
+        add_sample(job, "fill", NULL, reduction.nnz, start);
+}
+
+/* Sums into the payload of a message, as an owner does where it is dense enough. */
+static void sum_to_bitmap(struct job *job, size_t elements)
+{
+    struct sar_bitmap_reduction reduction;
+    void *payload;
+    double start;
+
+    if (!sar_reduces_to_bitmap(&job->desc, job->vecs, VECS))
+        return;
+    sar_arena_reset(&job->scratch);
+    perf_study_require(sar_arena_alloc(&job->scratch, job->desc.count, job->desc.element_size + 1, &payload));
+    start = MPI_Wtime();
+    perf_study_require(sar_reduce_bitmap_count(&job->desc, job->vecs, VECS, &job->scratch, &reduction));
+    if (reduction.clustered)
+        return;
+    sar_reduce_bitmap_write(&reduction, payload,
+                            (unsigned char *)payload + reduction.nnz * job->desc.element_size);
+    add_sample(job, "reduce", sar_wire_hash_bitmap.name, elements, start);
 }
 
 void perf_sample_reductions(const struct perf_reductions *like, int calls, struct perf_samples *least)
@@ -95,6 +118,7 @@ void perf_sample_reductions(const struct perf_reductions *like, int calls, struc
         job.now.n = 0;
         sum_at_once(&job, elements);
         count_and_fill(&job, elements);
+        sum_to_bitmap(&job, elements);
         perf_samples_keep_least(least, &job.now);
     }
     perf_samples_free(&job.now);

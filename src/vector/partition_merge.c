@@ -73,7 +73,7 @@ void sar_partition_slots_to_indices(const struct sar_partition_map *map, uint32_
 /* The remaining elements of a part, or the remaining capacity of the result. */
 struct cursor {
     unsigned char *index, *value;
-    size_t n;
+    const unsigned char *end; /* of the indices */
 };
 
 /* The merge of a range of stripes. */
@@ -90,11 +90,15 @@ struct block {
     uint64_t index;
 };
 
+SAR_INLINE size_t left(const struct cursor *cursor, unsigned size)
+{
+    return (size_t)(cursor->end - cursor->index) / size;
+}
+
 SAR_INLINE void advance(struct cursor *cursor, size_t n, unsigned size, size_t bytes)
 {
     cursor->index += n * size;
     cursor->value += n * bytes;
-    cursor->n -= n;
 }
 
 /* Convert a batch of slots to indices; returns the number of slots in the block. */
@@ -130,25 +134,36 @@ SAR_INLINE size_t copy_few(const struct block *b, const struct cursor *part, con
                            unsigned size, size_t bytes)
 {
     const uint32_t *slot = (const uint32_t *)part->index;
-    size_t n = 0;
-    for (; n < BATCH && n < part->n && slot[n] - b->slot < b->grain; n++)
+    size_t n = 0, most = left(part, sizeof *slot);
+    for (; n < BATCH && n < most && slot[n] - b->slot < b->grain; n++)
         sar_index_set(out->index, size, n, b->index + (slot[n] - b->slot));
     if (n > 0)
         memcpy(out->value, part->value, n * bytes);
     return n;
 }
 
+/* How blocks are copied. `checked`: a part or the result may end within a batch. */
+struct batching {
+    bool wide, checked;
+    size_t lanes; /* elements at a time with AVX-512, or 0 */
+};
+
+SAR_INLINE bool too_few(const struct cursor *part, const struct cursor *out, unsigned size, size_t batch)
+{
+    return left(part, sizeof(uint32_t)) < batch || left(out, size) < batch;
+}
+
 SAR_INLINE void copy_block(const struct block *b, struct cursor *part, struct cursor *out, unsigned size,
-                           size_t bytes, bool wide)
+                           size_t bytes, struct batching how)
 {
     size_t n;
     do {
-        if (bytes > LARGEST || part->n < BATCH || out->n < BATCH) {
+        if (bytes > LARGEST || (how.checked && too_few(part, out, size, BATCH))) {
             n = copy_few(b, part, out, size, bytes);
         } else {
             const uint32_t *slot = (const uint32_t *)part->index;
-            n = wide ? slots_to_indices_wide(b, slot, (uint32_t *)out->index)
-                     : slots_to_indices(b, slot, out->index, size);
+            n = how.wide ? slots_to_indices_wide(b, slot, (uint32_t *)out->index)
+                         : slots_to_indices(b, slot, out->index, size);
             memcpy(out->value, part->value, BATCH * bytes);
         }
         advance(part, n, sizeof(uint32_t), bytes);
@@ -157,112 +172,160 @@ SAR_INLINE void copy_block(const struct block *b, struct cursor *part, struct cu
 }
 
 #if defined(SAR_AVX512)
-/* As slots_to_indices for LANES slots; also copies their values. */
-SAR_AVX512 static inline size_t copy_lanes(const struct block *b, const struct cursor *part,
-                                           const struct cursor *out, size_t at, size_t bytes)
+/* The offsets of LANES slots in a block, and the lanes that are inside. */
+SAR_AVX512 static inline __m512i offsets_of(const struct block *b, const unsigned char *slots,
+                                            __mmask16 *inside)
 {
-    const __m512i first = _mm512_set1_epi32((int)b->slot), grain = _mm512_set1_epi32((int)b->grain);
-    __m512i offset = _mm512_sub_epi32(_mm512_loadu_si512(part->index + at * 4), first);
+    __m512i offset = _mm512_sub_epi32(_mm512_loadu_si512(slots), _mm512_set1_epi32((int)b->slot));
+    *inside = _mm512_cmplt_epu32_mask(offset, _mm512_set1_epi32((int)b->grain));
+    return offset;
+}
+
+/* Writes LANES elements to a result from element `at` on. */
+SAR_AVX512 static inline void store_lanes(const struct block *b, const struct cursor *part,
+                                          const struct cursor *out, size_t at, __m512i offset, size_t bytes)
+{
     __m512i index = _mm512_add_epi32(offset, _mm512_set1_epi32((int)b->index));
     _mm512_storeu_si512(out->index + at * 4, index);
     memcpy(out->value + at * bytes, part->value + at * bytes, LANES * bytes);
-    return (size_t)__builtin_popcount(_mm512_cmplt_epu32_mask(offset, grain));
 }
 
-/* As copy_block with 16 or 32 elements at a time. Of 32 no comparison waits for another. */
-SAR_AVX512 static inline void copy_block_many(const struct block *b, struct cursor *part, struct cursor *out,
-                                              size_t bytes, size_t many)
+/* As copy_block with 16 or 32 elements at a time. No comparison waits for another. The second 16 are stored
+ * only if the block has more than 16: on Zen 4 a store of 64 bytes takes longer than a comparison. */
+SAR_AVX512 static inline void copy_block_lanes(const struct block *b, struct cursor *part, struct cursor *out,
+                                               size_t bytes, struct batching how)
 {
     size_t n;
     do {
-        if (part->n < many || out->n < many) {
-            copy_block(b, part, out, 4, bytes, true);
+        if (how.checked && too_few(part, out, 4, how.lanes)) {
+            copy_block(b, part, out, 4, bytes, how);
             return;
         }
-        n = copy_lanes(b, part, out, 0, bytes);
-        if (many > LANES)
-            n += copy_lanes(b, part, out, LANES, bytes);
+        __mmask16 inside, inside2 = 0;
+        __m512i offset = offsets_of(b, part->index, &inside), offset2 = offset;
+        if (how.lanes > LANES)
+            offset2 = offsets_of(b, part->index + LANES * 4, &inside2);
+        n = (size_t)__builtin_popcount(inside | (unsigned)inside2 << LANES);
+        store_lanes(b, part, out, 0, offset, bytes);
+        if (n > LANES)
+            store_lanes(b, part, out, LANES, offset2, bytes);
         advance(part, n, sizeof(uint32_t), bytes);
         advance(out, n, 4, bytes);
-    } while (__builtin_expect(n == many, 0));
+    } while (__builtin_expect(n == how.lanes, 0));
 }
 #else
-#define copy_block_many(b, part, out, bytes, many) copy_block(b, part, out, 4, bytes, true)
+#define copy_block_lanes(b, part, out, bytes, how) copy_block(b, part, out, 4, bytes, how)
 #endif
 
-/* With `many`, so many elements of a block at a time. */
-SAR_INLINE void copy_stripes(struct merge_state *s, unsigned size, size_t bytes, bool wide, size_t many)
+/* Copies stripes s->from up to `end`. */
+SAR_INLINE void copy_stripes(struct merge_state *s, uint64_t end, unsigned size, size_t bytes,
+                             struct batching how)
 {
     const struct sar_partition_map map = *s->map;
     struct cursor out = s->out;
     struct block b = { 0, 1u << map.grain_shift, s->from * map.parts << map.grain_shift };
-    for (uint64_t stripe = s->from; stripe < s->end; stripe++) {
+    for (uint64_t stripe = s->from; stripe < end; stripe++) {
         uint32_t part = sar_partition_map_rotation(&map, stripe);
         b.slot = (uint32_t)((stripe << map.grain_shift) - map.slot_base);
         for (uint32_t i = 0; i < map.parts; i++, b.index += b.grain) {
             struct cursor from = s->parts[part];
-            if (many)
-                copy_block_many(&b, &from, &out, bytes, many);
+            if (how.lanes)
+                copy_block_lanes(&b, &from, &out, bytes, how);
             else
-                copy_block(&b, &from, &out, size, bytes, wide);
-            s->parts[part] = from;
+                copy_block(&b, &from, &out, size, bytes, how);
+            s->parts[part].index = from.index;
+            s->parts[part].value = from.value;
             part = part + 1 < map.parts ? part + 1 : 0;
         }
     }
+    s->from = end;
+    s->out = out;
+}
+
+/* Returns the end of the stripes in which no part ends within a batch. */
+static uint64_t unchecked_end(const struct merge_state *s, size_t batch)
+{
+    const struct sar_partition_map *map = s->map;
+    uint64_t end = s->end;
+    for (uint32_t p = 0; p < map->parts; p++) {
+        size_t n = left(&s->parts[p], sizeof(uint32_t));
+        if (n < batch)
+            return s->from;
+        uint64_t slot = ((const uint32_t *)s->parts[p].index)[n - batch];
+        uint64_t stripe = (slot + map->slot_base) >> map->grain_shift;
+        end = stripe < end ? stripe : end;
+    }
+    return end;
+}
+
+/* A copy of the loop for each size and batch: as variables they would cost as much as the copy. */
+SAR_INLINE void copy_batches(struct merge_state *s, size_t bytes, size_t lanes)
+{
+    struct batching how = { true, false, lanes };
+    copy_stripes(s, unchecked_end(s, lanes ? lanes : BATCH), 4, bytes, how);
+    how.checked = true;
+    copy_stripes(s, s->end, 4, bytes, how);
 }
 
 #if defined(SAR_AVX2)
-SAR_AVX2 static void copy_stripes_wide(struct merge_state *s, size_t bytes)
+SAR_AVX2 static void copy_all_wide(struct merge_state *s, size_t bytes)
 {
     if (bytes == 4)
-        copy_stripes(s, 4, 4, true, 0);
+        copy_batches(s, 4, 0);
     else
-        copy_stripes(s, 4, 8, true, 0);
+        copy_batches(s, 8, 0);
 }
 #else
-#define copy_stripes_wide(s, bytes) ((void)0)
+#define copy_all_wide(s, bytes) ((void)0)
 #endif
 
 #if defined(SAR_AVX512)
-SAR_AVX512 static void copy_stripes_many(struct merge_state *s, size_t bytes, size_t many)
+SAR_AVX512 static void copy_all_lanes(struct merge_state *s, size_t bytes, size_t lanes)
 {
-    if (bytes == 4)
-        copy_stripes(s, 4, 4, true, many);
+    if (bytes == 4 && lanes == LANES)
+        copy_batches(s, 4, LANES);
+    else if (bytes == 4)
+        copy_batches(s, 4, 2 * LANES);
+    else if (lanes == LANES)
+        copy_batches(s, 8, LANES);
     else
-        copy_stripes(s, 4, 8, true, many);
+        copy_batches(s, 8, 2 * LANES);
 }
 #else
-#define copy_stripes_many(s, bytes, many) copy_stripes_wide(s, bytes)
+#define copy_all_lanes(s, bytes, lanes) copy_all_wide(s, bytes)
 #endif
 
 /* Returns the elements of a block that are copied at a time with AVX-512, or 0. */
 static size_t lanes_of(const struct merge_state *s)
 {
     uint64_t blocks = (s->end - s->from) * s->map->parts;
-    if (!sar_has_avx512() || s->out.n < FEW * blocks)
+    size_t elements = left(&s->out, 4);
+    if (!sar_has_avx512() || elements < FEW * blocks)
         return 0;
-    return s->out.n < SOME * blocks ? LANES : 2 * LANES;
+    return elements < SOME * blocks ? LANES : 2 * LANES;
 }
 
 static void copy_all(struct merge_state *s, unsigned size, size_t bytes)
 {
-    size_t many = size == 4 && (bytes == 4 || bytes == 8) ? lanes_of(s) : 0;
-    if (many > 0)
-        copy_stripes_many(s, bytes, many);
+    const struct batching checked = { .checked = true };
+    size_t lanes = size == 4 && (bytes == 4 || bytes == 8) ? lanes_of(s) : 0;
+    if (lanes > 0)
+        copy_all_lanes(s, bytes, lanes);
     else if (size == 4 && (bytes == 4 || bytes == 8) && sar_has_avx2())
-        copy_stripes_wide(s, bytes);
+        copy_all_wide(s, bytes);
     else if (bytes == 4)
-        SAR_FOR_INDEX_SIZE(size, copy_stripes(s, INDEX_SIZE, 4, false, 0));
+        SAR_FOR_INDEX_SIZE(size, copy_stripes(s, s->end, INDEX_SIZE, 4, checked));
     else if (bytes == 8)
-        SAR_FOR_INDEX_SIZE(size, copy_stripes(s, INDEX_SIZE, 8, false, 0));
+        SAR_FOR_INDEX_SIZE(size, copy_stripes(s, s->end, INDEX_SIZE, 8, checked));
     else
-        copy_stripes(s, size, bytes, false, 0);
+        copy_stripes(s, s->end, size, bytes, checked);
 }
 
-/* Finds the stripes of all parts, and the number of elements. */
-static void find_stripes(struct merge_state *s, const struct sar_spvec parts[])
+/* Finds the stripes of all parts. Returns the number of elements. */
+static size_t find_stripes(struct merge_state *s, const struct sar_spvec parts[])
 {
     const struct sar_partition_map *map = s->map;
+    size_t elements = 0;
     s->from = UINT64_MAX;
     for (uint32_t p = 0; p < map->parts; p++) {
         const uint32_t *slot = parts[p].index;
@@ -273,8 +336,9 @@ static void find_stripes(struct merge_state *s, const struct sar_spvec parts[])
         uint64_t last = (slot[nnz - 1] + map->slot_base) >> map->grain_shift;
         s->from = first < s->from ? first : s->from;
         s->end = last >= s->end ? last + 1 : s->end;
-        s->out.n += nnz;
+        elements += nnz;
     }
+    return elements;
 }
 
 /* Parts whose slots become indices, some parts in each piece. */
@@ -335,25 +399,26 @@ static enum sar_status merge_piece(void *arg, size_t i)
 {
     const struct merge *m = arg;
     unsigned size = m->desc->index_size;
-    size_t bytes = m->desc->element_size, before = 0;
+    size_t bytes = m->desc->element_size, before = 0, elements = 0;
     struct merge_state s = m->all;
     uint64_t stripes = s.end - s.from;
     s.end = s.from + sar_parallel_bound(stripes, 1, m->pieces, i + 1);
     s.from += sar_parallel_bound(stripes, 1, m->pieces, i);
     s.parts = m->cursors + i * m->stride;
-    s.out.n = 0;
     for (uint32_t p = 0; p < s.map->parts; p++) {
-        s.parts[p] = (struct cursor){ NULL, NULL, 0 };
+        s.parts[p] = (struct cursor){ NULL, NULL, NULL };
         if (m->parts[p].nnz == 0)
             continue;
         size_t begin = begin_of(m, p, s.from), n = begin_of(m, p, s.end) - begin;
-        s.parts[p] = (struct cursor){ (unsigned char *)m->parts[p].index + begin * sizeof(uint32_t),
-                                      (unsigned char *)m->parts[p].value + begin * bytes, n };
+        unsigned char *slots = (unsigned char *)m->parts[p].index + begin * sizeof(uint32_t);
+        s.parts[p] = (struct cursor){ slots, (unsigned char *)m->parts[p].value + begin * bytes,
+                                      slots + n * sizeof(uint32_t) };
         before += begin;
-        s.out.n += n;
+        elements += n;
     }
     s.out.index += before * size;
     s.out.value += before * bytes;
+    s.out.end = s.out.index + elements * size;
     copy_all(&s, size, bytes);
     return SAR_OK;
 }
@@ -362,10 +427,9 @@ enum sar_status sar_partition_merge(const struct sar_partition_map *map, const s
                                     const struct sar_spvec parts[], struct sar_arena *arena,
                                     struct sar_spvec *out)
 {
-    struct merge m = { { .map = map, .out = { out->index, out->value, 0 } }, desc, parts, 1, NULL, 0 };
+    struct merge m = { { .map = map, .out = { out->index, out->value, NULL } }, desc, parts, 1, NULL, 0 };
     void *cursors;
-    find_stripes(&m.all, parts);
-    size_t nnz = out->nnz = m.all.out.n;
+    size_t nnz = out->nnz = find_stripes(&m.all, parts);
     if (nnz == 0)
         return SAR_OK;
     if (!sar_partition_merges_by_block(map, m.all.end - m.all.from, nnz))

@@ -18,6 +18,7 @@
 #include "base/word.h"
 #include "vector/accumulator.h"
 #include "vector/op_kernels.h"
+#include "vector/pair_sum.h"
 #include "vector/pieces.h"
 #include "vector/tile.h"
 
@@ -306,7 +307,8 @@ static size_t elements_of(const struct sar_spvec vecs[], size_t n)
 bool sar_reduces_to_bitmap(const struct sar_vec_desc *desc, const struct sar_spvec vecs[], size_t n)
 {
     return sar_accumulator_sums_are_plain(desc, sizeof(uint32_t)) && desc->count <= UINT32_MAX &&
-           elements_of(vecs, n) >= desc->count / SLOTS_PER_ELEMENT;
+           elements_of(vecs, n) >= desc->count / SLOTS_PER_ELEMENT &&
+           !sar_pair_sum_works(desc, n, sizeof(uint32_t), desc->count);
 }
 
 static enum sar_status alloc_state(struct sar_bitmap_sums *s, struct sar_arena *arena)

@@ -15,7 +15,8 @@ struct sar_bitmap_reduction {
 };
 
 /** True if the reduction works, and is faster than sar_reduce and the encoding of its result: sums of scalars
- * that have a sum kernel (4 or 8 bytes), with one element for at most eight slots. */
+ * that have a sum kernel (4 or 8 bytes), with one element for at most eight slots. Not of two vecs that
+ * vector/pair_sum.h merges. */
 bool sar_reduces_to_bitmap(const struct sar_vec_desc *desc, const struct sar_spvec vecs[], size_t n);
 
 /** Counts the result. The vecs and desc must not change before sar_reduce_bitmap_write. */

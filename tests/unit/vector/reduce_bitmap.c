@@ -14,6 +14,7 @@
 
 #include "generate.h"
 #include "teams.h"
+#include "vector/pair_sum.h"
 #include "vector/reduce.h"
 #include "vector/reduce_bitmap.h"
 #include "wire/wire.h"
@@ -88,7 +89,8 @@ static void test_types_and_counts(void **state)
     }
 }
 
-/* Chosen for plain sums with one element for eight slots, and for nothing else. */
+/* Chosen for plain sums with one element for eight slots, and for nothing else. Two vecs are
+ * merged instead where that works. */
 static void test_choice(void **state)
 {
     (void)state;
@@ -97,20 +99,22 @@ static void test_choice(void **state)
     for (size_t i = 0; i < 1000; i++)
         index[i] = i * 3;
     struct sar_vec_desc desc = vec_desc_make(SAR_FLOAT, SAR_SUM, 16000, 1), other = desc;
-    struct sar_spvec vecs[2] = { spvec_make(&desc, index, 1000, VALUES_EXACT, &rng),
-                                 spvec_make(&desc, index, 1000, VALUES_EXACT, &rng) };
-    assert_true(sar_reduces_to_bitmap(&desc, vecs, 2));
+    struct sar_spvec vecs[3];
+    for (size_t i = 0; i < LENGTH(vecs); i++)
+        vecs[i] = spvec_make(&desc, index, 1000, VALUES_EXACT, &rng);
+    assert_true(sar_reduces_to_bitmap(&desc, vecs, 3));
+    assert_int_equal(sar_reduces_to_bitmap(&desc, vecs, 2), !sar_pair_sum_works(&desc, 2, 4, desc.count));
     assert_false(sar_reduces_to_bitmap(&desc, vecs, 1));
     other.absent_is_zero = true;
-    assert_false(sar_reduces_to_bitmap(&other, vecs, 2));
+    assert_false(sar_reduces_to_bitmap(&other, vecs, 3));
     other = vec_desc_make(SAR_FLOAT, SAR_MAX, 16000, 1);
-    assert_false(sar_reduces_to_bitmap(&other, vecs, 2));
+    assert_false(sar_reduces_to_bitmap(&other, vecs, 3));
     other = vec_desc_make(SAR_FLOAT, SAR_SUM, 16000, 2);
-    assert_false(sar_reduces_to_bitmap(&other, vecs, 2));
+    assert_false(sar_reduces_to_bitmap(&other, vecs, 3));
     other = vec_desc_make(SAR_BF16, SAR_SUM, 16000, 1);
-    assert_false(sar_reduces_to_bitmap(&other, vecs, 2));
-    spvec_free(&vecs[0]);
-    spvec_free(&vecs[1]);
+    assert_false(sar_reduces_to_bitmap(&other, vecs, 3));
+    for (size_t i = 0; i < LENGTH(vecs); i++)
+        spvec_free(&vecs[i]);
 }
 
 /* A range of the slots is clustered, the same number of elements all over them is not. */
