@@ -47,8 +47,8 @@ const struct sar_wire sar_wire_coo = {
     .summary = "an index and a value for each element",
     .codec_id = SAR_CODEC_COO,
     .min_bytes = bytes_of,
-    .nnz_cost = 0.21,
-    .pull_nnz_cost = 0.13,
+    .nnz_cost = 0.28,
+    .pull_nnz_cost = 0.14,
     .encode = encode,
     .decode = decode,
 };

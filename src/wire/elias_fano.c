@@ -303,8 +303,8 @@ const struct sar_wire sar_wire_elias_fano = {
     .summary = "the values, and slots at 2 + log2(slots / nnz) bits each",
     .codec_id = SAR_CODEC_ELIAS_FANO,
     .min_bytes = bytes_of,
-    .nnz_cost = 0.77,
-    .pull_nnz_cost = 0.35,
+    .nnz_cost = 0.6,
+    .pull_nnz_cost = 0.33,
     .encode = encode,
     .decode = decode,
 };

@@ -216,8 +216,8 @@ const struct sar_wire sar_wire_packed = {
     .min_bytes = min_bytes,
     .exact_bytes = bytes_of,
     .expected_bytes = expected,
-    .nnz_cost = 4.35,
-    .pull_nnz_cost = 2.17,
+    .nnz_cost = 4.6,
+    .pull_nnz_cost = 2.3,
     .encode = encode,
     .decode = decode,
 };

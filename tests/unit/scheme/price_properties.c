@@ -117,16 +117,18 @@ static struct sar_agreed grown(struct sar_agreed a, enum axis axis, double facto
  * its format, so other prices may hide more work: a tenth unless formats are forced. Segment counts are
  * integers, chosen without their price, which counts overlapping latencies once: a fifth. With fewer slots
  * than ranks most parts are empty: a twentieth. Formats are chosen by the bytes between nodes, which cost
- * more than those within: a quarter. */
-static double slack(const struct sar_agreed *a)
+ * more than those within: a quarter. Denser vectors may have longer blocks, so that fewer are merged: a
+ * tenth. */
+static double slack(const struct sar_agreed *a, const struct sar_agreed *more)
 {
+    struct sar_partition_map map = sar_agreed_partition_map(a), later = sar_agreed_partition_map(more);
     if (a->topo.shared_memory && a->wire.push == NULL)
         return 0.25;
     if (a->wire.segment_bytes == SAR_U64_AUTO)
         return 0.2;
-    if (a->desc.count < (uint64_t)a->machine.ranks)
-        return 0.05;
-    return a->wire.push != NULL ? 0.01 : 0.1;
+    if (a->wire.push == NULL || later.grain_shift > map.grain_shift)
+        return 0.1;
+    return a->desc.count < (uint64_t)a->machine.ranks ? 0.05 : 0.01;
 }
 
 /* True if a scheme works as before with more data. With denser vectors hybrid switches earlier from sparse to
@@ -154,7 +156,7 @@ static void check_prices(const struct sar_agreed *a, enum axis axis, double fact
         double least = floor_of_scheme(a, sar_schemes[i]);
         if (!(isfinite(seconds) && seconds > 0 && seconds >= least * (1 - 1e-9)))
             fail_msg("machine %d, %s: %g s, at least %g s", number, sar_schemes[i]->name, seconds, least);
-        if (keeps_its_way(sar_schemes[i], a, &more, axis) && !(then >= seconds * (1 - slack(a))))
+        if (keeps_its_way(sar_schemes[i], a, &more, axis) && !(then >= seconds * (1 - slack(a, &more))))
             fail_msg("machine %d, %s: %g s, but %g s with %g times the %s", number, sar_schemes[i]->name,
                      seconds, then, factor, axes[axis]);
     }
