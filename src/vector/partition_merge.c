@@ -205,7 +205,7 @@ SAR_AVX512 static inline void copy_block_lanes(const struct block *b, struct cur
         __m512i offset = offsets_of(b, part->index, &inside), offset2 = offset;
         if (how.lanes > LANES)
             offset2 = offsets_of(b, part->index + LANES * 4, &inside2);
-        n = (size_t)__builtin_popcount(inside | (unsigned)inside2 << LANES);
+        n = (size_t)__builtin_popcount(sar_mask_bits(inside) | sar_mask_bits(inside2) << LANES);
         store_lanes(b, part, out, 0, offset, bytes);
         if (n > LANES)
             store_lanes(b, part, out, LANES, offset2, bytes);
