@@ -171,11 +171,17 @@ SAR_AVX512 static void copy_stripes_wide(const struct merge *m, size_t piece, st
 #define copy_stripes_wide(m, piece, sources, to) ((void)0)
 #endif
 
+/* Other loops take 2.5 times as long as lists for doubles, and 1.1 to 2.5 times without AVX-512. */
+bool sar_merge_bitmaps_is_faster(const struct sar_vec_desc *desc)
+{
+    return desc->index_size == 4 && desc->element_size == 4 && sar_has_avx512();
+}
+
 static void copy_all(const struct merge *m, size_t piece, struct source *sources, struct target to)
 {
     unsigned size = m->desc->index_size;
     size_t bytes = m->desc->element_size;
-    if (size == 4 && bytes == 4 && sar_has_avx512())
+    if (sar_merge_bitmaps_is_faster(m->desc))
         copy_stripes_wide(m, piece, sources, to);
     else if (bytes == 4)
         SAR_FOR_INDEX_SIZE(size, copy_stripes(m, piece, sources, to, INDEX_SIZE, 4, false));

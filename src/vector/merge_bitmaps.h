@@ -22,6 +22,10 @@ static inline bool sar_merge_bitmaps_works(const struct sar_partition_map *map)
     return map->kind != SAR_PARTITION_RANGE && map->grain_shift >= 6;
 }
 
+/** True if the merge is faster on this processor than lists of slots and sar_partition_merge. Ranks may
+ * differ. */
+bool sar_merge_bitmaps_is_faster(const struct sar_vec_desc *desc);
+
 /** As sar_partition_merge, for bitmaps. Returns SAR_CORRUPT if a part has not nnz bits. The caller checks
  * that no bit is at the part's number of slots or above, as sar_hash_bitmap_open does. */
 enum sar_status sar_merge_bitmaps(const struct sar_partition_map *map, const struct sar_vec_desc *desc,

@@ -125,7 +125,8 @@ static enum sar_status append_bitmaps(struct sar_task *task, uint32_t segment, b
     struct sar_part_bitmap *bitmaps;
     size_t nnz = 0;
     bool other = !o->parts.has_owners || o->parts.peers != NULL || o->relay.limit > 0 ||
-                 task->device.exec != NULL || !sar_merge_bitmaps_works(&map);
+                 task->device.exec != NULL || !sar_merge_bitmaps_works(&map) ||
+                 !sar_merge_bitmaps_is_faster(&desc);
     *done = false;
     if (other)
         return SAR_OK;

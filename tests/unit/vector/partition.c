@@ -223,6 +223,18 @@ static void test_by_hand(void **state)
     sar_arena_free(&arena);
 }
 
+/* Bitmaps are merged without lists only where vectors of AVX-512 do it: floats at indices of 4 bytes. */
+static void test_choice_of_bitmaps(void **state)
+{
+    struct sar_vec_desc floats = vec_desc_make(SAR_FLOAT, SAR_SUM, 1000, 1), other = floats;
+    (void)state;
+    assert_int_equal(sar_merge_bitmaps_is_faster(&floats), sar_has_avx512());
+    other.index_size = 8;
+    assert_false(sar_merge_bitmaps_is_faster(&other));
+    other = vec_desc_make(SAR_DOUBLE, SAR_SUM, 1000, 1);
+    assert_false(sar_merge_bitmaps_is_faster(&other));
+}
+
 /* From an element to the next, half the most. */
 static const uint64_t segment_steps[] = { 1, 2, 7, 30, 500 };
 
@@ -266,6 +278,7 @@ int main(void)
         cmocka_unit_test(test_values_and_indices),
         cmocka_unit_test(test_segment),
         cmocka_unit_test(test_by_hand),
+        cmocka_unit_test(test_choice_of_bitmaps),
     };
     return TEAMS_RUN_SMALL(tests, NULL, NULL);
 }
