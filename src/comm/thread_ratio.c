@@ -75,18 +75,24 @@ static void *measure(void *arg)
     return NULL;
 }
 
-static void *return_at_once(void *arg)
+static void *wait_for_mutex(void *mutex)
 {
-    return arg;
+    pthread_mutex_lock(mutex);
+    pthread_mutex_unlock(mutex);
+    return NULL;
 }
 
-/* OpenMP ends the process if it cannot make a thread. Returns true if so many can be made. */
+/* OpenMP ends the process if it cannot make a thread. Returns true if so many threads can be there at a time,
+ * beside those of now. */
 static bool can_make_threads(int threads)
 {
+    pthread_mutex_t all_made = PTHREAD_MUTEX_INITIALIZER;
     pthread_t made[SAR_THREADS_MAX];
     int n = 0;
-    while (n < threads && pthread_create(&made[n], NULL, return_at_once, NULL) == 0)
+    pthread_mutex_lock(&all_made);
+    while (n < threads && pthread_create(&made[n], NULL, wait_for_mutex, &all_made) == 0)
         n++;
+    pthread_mutex_unlock(&all_made);
     for (int i = 0; i < n; i++)
         pthread_join(made[i], NULL);
     return n == threads;
@@ -113,11 +119,14 @@ enum sar_status sar_thread_ratio_measure(const struct sar_comm *comm, int thread
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static int known_threads;
     static double known;
+    *ratio = 1;
     pthread_mutex_lock(&lock);
-    if (known_threads != threads)
-        known = threads == 1 ? 1 : SAR_THREAD_RATIO(threads);
-    known_threads = threads;
-    *ratio = known;
+    if (threads > 1 && known_threads != threads) {
+        known = SAR_THREAD_RATIO(threads);
+        known_threads = threads;
+    }
+    if (threads > 1)
+        *ratio = known;
     pthread_mutex_unlock(&lock);
     return sar_comm_max(comm, ratio, 1);
 }

@@ -76,6 +76,7 @@ struct sar_policy {
     struct sar_agreed_partition partition;
     struct sar_agreed_wire wire; /**< but for its precision, which depends on the call */
     uint64_t fallback_max;       /**< longest run of calls passed to MPI without an agreement; 0: none */
+    double thread_ratio;         /**< of sar_thread_ratio_measure; set by sar_policy_measure_threads */
 };
 
 /** Result of the last agreement of a plan, which following starts use without agreeing again. Written by

@@ -23,7 +23,6 @@
 #include "comm/shm/shm.h"
 #include "comm/calibration.h"
 #include "comm/collective.h"
-#include "comm/thread_ratio.h"
 #include "comm/watchdog.h"
 #include "core/policy.h"
 #include "core/progress.h"
@@ -97,9 +96,6 @@ static enum sar_status find_constants(struct sar_comm_state *comm_state, const s
     comm_state->settings.measured = s->machine;
     if (!s->calibrated)
         SAR_TRY(sar_machine_measure(&comm_state->comm, &comm_state->settings.measured));
-    int threads = config->threads == SAR_U64_AUTO ? comm_state->comm.threads : (int)config->threads;
-    SAR_TRY(
-        sar_thread_ratio_measure(&comm_state->comm, threads, &comm_state->settings.measured.thread_ratio));
     *machine = comm_state->settings.measured;
     machine->alpha = config->alpha > 0 ? config->alpha : machine->alpha;
     machine->beta = config->beta > 0 ? config->beta : machine->beta;
@@ -155,6 +151,7 @@ static enum sar_status apply_settings(struct sar_comm_state *comm_state, const s
 {
     SAR_TRY(find_constants(comm_state, s));
     comm_state->settings.policy = sar_policy_make(&s->config, s->seed);
+    SAR_TRY(sar_policy_measure_threads(&comm_state->comm, &comm_state->settings.policy));
     comm_state->comm.chunk = s->config.chunk;
     set_throttle(&comm_state->comm, s->config.throttle, &comm_state->settings.machine);
     comm_state->comm.long_message = s->config.long_message;

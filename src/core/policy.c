@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/nearest.h"
 #include "base/parallel.h"
+#include "comm/thread_ratio.h"
 
 /* A simulation defines it, whose threads have processors of their own: bench/sim/smpi.h. */
 #ifndef SAR_THREADS_SHARE_PROCESSORS
@@ -177,6 +178,13 @@ enum sar_status sar_policy_check_late(const struct sar_config *before, const str
              "mpix_sparse_%s cannot be a hint here; set " SAR_ENV_PREFIX "%s in the environment",
              calibration ? "calibration" : "nodes", calibration ? "CALIBRATION" : "NODES");
     return SAR_BAD_SETTING;
+}
+
+enum sar_status sar_policy_measure_threads(const struct sar_comm *comm, struct sar_policy *policy)
+{
+    uint64_t threads = policy->config.threads;
+    return sar_thread_ratio_measure(comm, threads == SAR_U64_AUTO ? comm->threads : (int)threads,
+                                    &policy->thread_ratio);
 }
 
 /* The number `auto` never exceeds a rank's share of the processors. */

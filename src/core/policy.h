@@ -27,6 +27,10 @@ enum sar_status sar_policy_apply_hints(const struct sar_comm *comm, const struct
 enum sar_status sar_policy_check_late(const struct sar_config *before, const struct sar_config *after,
                                       char *error_text);
 
+/** Measures what the threads of a policy gain, if that is not known. Collective; policies are equal on all
+ * ranks. */
+enum sar_status sar_policy_measure_threads(const struct sar_comm *comm, struct sar_policy *policy);
+
 /** Warns if the settings give a number of threads, and the ranks of this node then have more threads than
  * processors. Only the first rank of a node warns, and only once for a number. Local. */
 void sar_policy_warn_threads(const struct sar_comm *comm, const struct sar_config *config);

@@ -208,14 +208,6 @@ struct sar_error sar_error_resolve(const struct sar_agree_msg *all, const struct
     return error;
 }
 
-/* Returns the time of a call's work on its threads over that on one. Plans may have one thread. */
-static double thread_ratio_of(const struct sar_active_call *op, double nnz)
-{
-    if (op->policy->config.threads == 1)
-        return 1;
-    return sar_thread_ratio_of(op->comm_state->settings.machine.thread_ratio, &op->args->sig.desc, nnz);
-}
-
 /* Only floats are rounded to 16 bits. A product may overflow those long before the float. */
 static enum sar_wire_precision precision_of(const struct sar_active_call *op)
 {
@@ -263,7 +255,8 @@ static void describe_call(struct sar_active_call *op)
         agreed->data.quantiles = op->common.agreement.global.spread.quantiles;
     agreed->wire.precision = precision_of(op);
     agreed->wire.throttle = comm_state->settings.policy.wire.throttle;
-    agreed->machine.thread_ratio = thread_ratio_of(op, agreed->data.nnz_mean);
+    agreed->machine.thread_ratio =
+        sar_thread_ratio_of(policy->thread_ratio, &agreed->desc, agreed->data.nnz_mean);
     agreed->machine.gamma = sar_agreed_element_seconds(&comm_state->settings.machine, &args->sig.desc) *
                             agreed->machine.thread_ratio;
     double density = args->sig.desc.count == 0 ? 0 : agreed->data.nnz_mean / (double)args->sig.desc.count;
