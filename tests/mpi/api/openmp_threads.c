@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #ifdef _OPENMP
 #include <omp.h>
@@ -63,6 +64,26 @@ static void call_in_region(MPI_Comm comm)
 #endif
             call(COUNT, comm);
     }
+}
+
+/* A child has none of its parent's threads, and OpenMP's library may wait for them. The parent goes on. */
+static void fork_after_call(MPI_Comm comm)
+{
+    enum { TIMEOUT = 30 }; /* seconds */
+    int status, found = 0;
+    pid_t child = fork();
+    check(child >= 0, "expected a child");
+    if (child == 0) {
+        alarm(TIMEOUT);
+#ifdef _OPENMP
+#pragma omp parallel num_threads(THREADS) reduction(+ : found)
+#endif
+        found += 1;
+        _exit(found < 1);
+    }
+    check(waitpid(child, &status, 0) == child && status == 0, "a child with status %d", status);
+    call(COUNT, comm);
+    check_equal("after a fork");
 }
 
 /* Large calls by every scheme that splits its work, on several threads. */
@@ -186,6 +207,8 @@ int main(int argc, char **argv)
           process_threads(), wanted);
     check_report(comm, THREADS);
     check_equal("by default");
+    fork_after_call(comm);
+    check_report(comm, THREADS);
     call_schemes(comm);
     call_in_region(comm);
     check_report(comm, 1);
