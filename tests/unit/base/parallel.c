@@ -194,7 +194,7 @@ static void caller_makes_progress(void **state)
         sar_parallel_begin((struct sar_parallel){ .threads = 2, .progress = count_progress, .arg = &calls });
     sar_parallel_for(PIECES, sleep_in_piece, NULL);
     sar_parallel_end(former);
-    assert_true(has_openmp() == (calls > 0));
+    assert_true(calls > 0);
 }
 
 /* Takes 20 ms in a thread that a loop has made. The calling thread waits for such a thread to begin. */
