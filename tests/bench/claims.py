@@ -92,7 +92,7 @@ def of_crossover():
     keys = (64, 1, 100, 0.03), (128, 1, 100, 0.01), (256, 1, 50, 0.01), (1024, 1, 25, 0.01)
     gains = [real(found[key].gain) for key in keys]
     after = f"128 that have 1 % ({gains[1]}). At 50 Gb/s it"
-    yield f"3 % ({gains[0]}) and {after} is for 256 ranks that have 1 % ({gains[2]}), and at 25 Gb/s for 1024 ({gains[3]})"
+    yield f"3 % ({gains[0]}) and {after} is for 256 ranks that have 1 % ({gains[2]})"
     yield f"3 % (the sparse call is {gains[0]} times as fast as dense) and {after} expects that for 256 ranks"
     yield f"ranks that have 1 % ({gains[2]}), and at 25 Gb/s for 1024 ({gains[3]})"
     more = [real(found[key].gain) for key in ((512, 4, 100, 0.01), (1024, 16, 100, 0.01))]

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A process that cannot have as many threads as MPIX_SPARSE_THREADS says, or a plan's hint, works on one. OpenMP
- * would end it. This file's pthread_create allows few threads at a time. */
+/* A process that cannot have as many threads as MPIX_SPARSE_THREADS says, or a plan's hint, works on one.
+ * OpenMP would end it. This file's pthread_create allows few threads at a time. */
 
 #include <dlfcn.h>
 #include <errno.h>
