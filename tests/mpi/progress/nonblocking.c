@@ -5,6 +5,7 @@
 #include <mpix_sparse.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "check.h"
 #include "patterns.h"
@@ -293,6 +294,37 @@ static void try_all(const char *progress)
         MPI_Comm_free(&comms[i]);
 }
 
+/* A call with loops of two threads, which the progress thread ends in a loop of one unless MPI_Wait does. */
+static void try_large(void)
+{
+    enum { COUNT = 1000000, STEP = 7, PAUSE_NS = 50000000 };
+    MPI_Comm comm;
+    MPI_Info info;
+    MPI_Request request;
+    float *in = get_memory(COUNT * sizeof *in, sizeof *in),
+          *out = get_memory(COUNT * sizeof *out, sizeof *out);
+    check_case("a large call that the progress thread ends");
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "mpix_sparse_threads", "2");
+    MPI_Info_set(info, "mpix_sparse_scheme", "balanced");
+    check_success(MPIX_Sparse_comm_set_info(comm, info), "MPIX_Sparse_comm_set_info");
+    MPI_Info_free(&info);
+    for (int i = 0; i < COUNT; i++)
+        in[i] = i % STEP == 0 ? (float)(rank + i % 5) : 0;
+    check_success(MPIX_Isparse_allreduce(in, out, COUNT, MPI_FLOAT, MPI_SUM, comm, &request),
+                  "MPIX_Isparse_allreduce");
+    nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
+    check_success(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+    for (int i = 0; i < COUNT; i++) {
+        float expected = i % STEP == 0 ? (float)(ranks * (ranks - 1) / 2 + ranks * (i % 5)) : 0;
+        check(out[i] == expected, "found %g at index %d", (double)out[i], i);
+    }
+    MPI_Comm_free(&comm);
+    free(in);
+    free(out);
+}
+
 /* The test with the progress thread is last, since the thread progresses all calls. */
 int main(int argc, char **argv)
 {
@@ -300,5 +332,6 @@ int main(int argc, char **argv)
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPI_Wait uses this handler */
     try_all("wait");
     try_all("thread");
+    try_large();
     return check_end("nonblocking");
 }
