@@ -3,8 +3,8 @@
 
 import itertools
 
-from evaluation import compute, rows, seeds, sensitivity, topology
-from evaluation.figures import dense_of, rows_of
+from evaluation import compute, crossover, rows, seeds, sensitivity, topology
+from evaluation.figures import dense_of, rate_of, rows_of
 from sentences import percent, real, row_of, span, time_of
 
 
@@ -185,6 +185,10 @@ def of_prices():
     high = span(prices[100, 1] + prices[400, 1])
     yield f"On one thread at 100 and 400 Gb/s they are {high} times"
     yield f"On 16 threads at 400 Gb/s they are {span(prices[400, 16])} times"
+    yield f"On 4 and 16 threads at 100 Gb/s they are {span(prices[100, 4] + prices[100, 16])} times"
+    levels = [row for m in ("lstm", "llama") for row in rows_of(f"levels-{m}-computing")]
+    near = span([row["predicted_s"] / row["median_s"] for row in levels])
+    yield f"prices at 25 Gb/s are {near} times the times"
     seconds = {
         (r["ranks"], r["threads"], r["gbps"], r["density"]): r["seconds"] for r in rows_of("crossover")
     }
@@ -201,11 +205,32 @@ def of_bounds_of_rows():
     bounds = {}
     for case, rate in itertools.product(rows.CASES, rows.CHARGED_RATES):
         found = rows.charged_bounds(case, rate)
-        for scheme in set(found) - {"auto", "balanced", "omni"}:
+        for scheme in set(found) - {"auto", "balanced"}:
             bounds.setdefault(scheme, []).append(found[scheme] / found_ours(case, rate))
-    oktopk = min(bounds.pop("oktopk"))
-    words = f"oktopk would take {real(oktopk)} times and more"
-    yield f"With rows {words}, other peers {real(min(map(min, bounds.values())))} and more"
+    omni, oktopk = (real(min(bounds.pop(scheme))) for scheme in ("omni", "oktopk"))
+    least = real(min(map(min, bounds.values())))
+    yield "With rows cyclic `omni` would take"
+    yield f"{omni} times and more, oktopk {oktopk} and others {least}"
+
+
+def of_work_alone():
+    """oktopk where it was not run, and dense where the model has it ahead."""
+    least = {}
+    for threads, model in itertools.product(compute.PEER_THREADS, compute.SIZES):
+        ours = row_of(f"threads-16-{model}-400-{threads}")
+        runs = [compute.all_of(model, rate, threads)["oktopk"] for rate in compute.PEER_RATES]
+        bound = min(compute.overlapped(run, rate_of(ours)) for run in runs)
+        least.setdefault(threads, []).append(bound / ours["median_s"])
+    yield f"it would take {span(least[1])} times as long on one thread, and {span(least[16])} times on 16"
+    yield f"At 400 Gb/s the bounds of oktopk are {span(least[1])} on one thread and {span(least[16])} on 16"
+    found = crossover.cells()
+    gains = [
+        real(found[ranks, 1, rate, share].gain)
+        for rate, share in ((100, 0.1), (25, 0.5))
+        for ranks in (16, 2)
+    ]
+    yield f"one thread at 100 Gb/s loses at 10 % ({gains[0]} times as fast on 16 ranks, {gains[1]} on 2"
+    yield f"and at 25 Gb/s at 50 % ({gains[2]} and {gains[3]})"
 
 
 def found_ours(case, rate):
@@ -222,4 +247,5 @@ PARTS = [
     of_seeds,
     of_prices,
     of_bounds_of_rows,
+    of_work_alone,
 ]
