@@ -223,6 +223,11 @@ def of_work_alone():
         least.setdefault(threads, []).append(bound / ours["median_s"])
     yield f"it would take {span(least[1])} times as long on one thread, and {span(least[16])} times on 16"
     yield f"At 400 Gb/s the bounds of oktopk are {span(least[1])} on one thread and {span(least[16])} on 16"
+    servers = [
+        min(r["median_s"] for r in rows_of(f"ps-{m}")) / row_of(f"speedup-{m}")["median_s"]
+        for m in ("lstm", "deepfm", "nmt", "llama", "opt", "gemma")
+    ]
+    yield f"Sparse PS with the best of three formats takes {span(servers, 1)} times as long on 16 ranks"
     found = crossover.cells()
     gains = [
         real(found[ranks, 1, rate, share].gain)
