@@ -228,7 +228,9 @@ static void test_choice_of_bitmaps(void **state)
 {
     struct sar_vec_desc floats = vec_desc_make(SAR_FLOAT, SAR_SUM, 1000, 1), other = floats;
     (void)state;
+#if !defined(SAR_NO_CLONES) /* else the library's file has them, and this one not */
     assert_int_equal(sar_merge_bitmaps_is_faster(&floats), sar_has_avx512());
+#endif
     other.index_size = 8;
     assert_false(sar_merge_bitmaps_is_faster(&other));
     other = vec_desc_make(SAR_DOUBLE, SAR_SUM, 1000, 1);
