@@ -66,7 +66,8 @@ static void call_in_region(MPI_Comm comm)
     }
 }
 
-/* A child has none of its parent's threads, and OpenMP's library may wait for them. The parent goes on. */
+/* A child has none of its parent's threads, and OpenMP's library may wait for them. The parent goes on. The
+ * thread sanitizer allows no threads in a child. */
 static void fork_after_call(MPI_Comm comm)
 {
     enum { TIMEOUT = 30 }; /* seconds */
@@ -75,7 +76,7 @@ static void fork_after_call(MPI_Comm comm)
     check(child >= 0, "expected a child");
     if (child == 0) {
         alarm(TIMEOUT);
-#ifdef _OPENMP
+#if defined(_OPENMP) && !defined(__SANITIZE_THREAD__)
 #pragma omp parallel num_threads(THREADS) reduction(+ : found)
 #endif
         found += 1;

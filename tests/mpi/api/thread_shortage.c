@@ -104,7 +104,7 @@ int main(int argc, char **argv)
 #ifdef _OPENMP
     two = 2;
 #endif
-    check_begin(&argc, &argv, MPI_THREAD_FUNNELED);
+    check_begin(&argc, &argv, MPI_THREAD_MULTIPLE); /* plans need it with Open MPI */
     in = calloc(COUNT, sizeof *in);
     out = malloc(COUNT * sizeof *out);
     check(in != NULL && out != NULL, "expected memory");
