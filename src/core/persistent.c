@@ -46,7 +46,9 @@ enum sar_status sar_plan_open(struct sar_comm_state *comm_state, const struct sa
     SAR_TRY(sar_policy_check_late(&comm_state->settings.policy.config, &config, error_text));
     sar_policy_warn_threads(comm, &config);
     plan->policy = sar_policy_make(&config, comm_state->settings.policy.partition.seed);
-    SAR_TRY(sar_policy_measure_threads(comm, &plan->policy));
+    plan->policy.thread_ratio = comm_state->settings.policy.thread_ratio;
+    if (config.threads != comm_state->settings.policy.config.threads)
+        SAR_TRY(sar_policy_measure_threads(comm, &plan->policy));
     plan->id = comm_state->plans.made++;
     plan->config_id = config_id_of(comm_state, plan);
     enum sar_status status = sar_comm_max_status(comm, alloc_bounds(comm_state, plan));
