@@ -5,9 +5,15 @@
 
 #include <string.h>
 
+#include "base/compiler.h"
 #include "base/parallel.h"
 
-enum { CACHE_LINE_BYTES = 64, MIN_SLICE_BYTES = 16 };
+enum {
+    CACHE_LINE_BYTES = 64,
+    MIN_SLICE_BYTES = 16,
+    TILE_BYTES = 8192,  /* of rows that are in the cache while slices are copied to them */
+    SLICES_AT_ONCE = 64 /* copied to such rows */
+};
 
 /* Returns the fewest groups in which a row has at most `columns` slices. Groups that all have every share
  * consist of equally many nodes; if a row has fewer slices than shares, there are as many groups as ranks. */
@@ -86,23 +92,58 @@ void sar_columns_slice_layout(const struct sar_columns *c, size_t len, struct sa
     layout->zero_is_absent = false;
 }
 
-/* A copy of pieces of `size` bytes at different strides. */
+/* Copies of pieces at different strides: those of the slices of rows, one after the other. */
 struct strided {
     unsigned char *to;
     const unsigned char *from;
     size_t to_stride, from_stride, size;
 };
 
-static void copy_range(void *strided, size_t from, size_t to)
+struct copies {
+    const struct strided *slice;
+    int n;
+    size_t row_bytes;
+};
+
+/* Copies of a constant size need no call. */
+SAR_INLINE void copy_sized(const struct strided *s, size_t from, size_t to, size_t size)
 {
-    const struct strided *s = strided;
-    for (size_t i = from; i < to; i++)
-        memcpy(s->to + i * s->to_stride, s->from + i * s->from_stride, s->size);
+    unsigned char *out = s->to + from * s->to_stride;
+    const unsigned char *in = s->from + from * s->from_stride;
+    for (size_t i = from; i < to; i++, out += s->to_stride, in += s->from_stride)
+        memcpy(out, in, size);
 }
 
-static void copy_strided(struct strided s, size_t n)
+static void copy_slice(const struct strided *s, size_t from, size_t to)
 {
-    sar_ranges_run((struct sar_ranges){ n, 1, sar_parallel_pieces(2 * n * s.size), copy_range, &s });
+    if (s->size == 16)
+        copy_sized(s, from, to, 16);
+    else if (s->size == 32)
+        copy_sized(s, from, to, 32);
+    else if (s->size == 64)
+        copy_sized(s, from, to, 64);
+    else if (s->size == 128)
+        copy_sized(s, from, to, 128);
+    else
+        copy_sized(s, from, to, s->size);
+}
+
+/* All slices of some rows are copied before those of the next ones, so that these rows stay in the cache. */
+static void copy_range(void *copies, size_t from, size_t to)
+{
+    const struct copies *c = copies;
+    size_t rows = TILE_BYTES / c->row_bytes + 1;
+    for (; from < to; from += rows)
+        for (int i = 0; i < c->n; i++)
+            copy_slice(&c->slice[i], from, from + rows < to ? from + rows : to);
+}
+
+static void copy_strided(struct copies copies, size_t n)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < copies.n; i++)
+        bytes += copies.slice[i].size;
+    sar_ranges_run((struct sar_ranges){ n, 1, sar_parallel_pieces(2 * n * bytes), copy_range, &copies });
 }
 
 void sar_columns_gather(const struct sar_vec_desc *desc, struct sar_slice slice, const struct sar_spvec *rows,
@@ -110,13 +151,37 @@ void sar_columns_gather(const struct sar_vec_desc *desc, struct sar_slice slice,
 {
     size_t value_size = desc->element_size / desc->row_len, size = slice.len * value_size;
     const unsigned char *from = (const unsigned char *)rows->value + slice.begin * value_size;
-    copy_strided((struct strided){ values, from, size, desc->element_size, size }, rows->nnz);
+    struct strided copy = { values, from, size, desc->element_size, size };
+    copy_strided((struct copies){ &copy, 1, desc->element_size }, rows->nnz);
+}
+
+static struct strided to_rows(const struct sar_vec_desc *desc, struct sar_slice slice,
+                              const struct sar_spvec *vec, void *rows)
+{
+    size_t value_size = desc->element_size / desc->row_len, size = slice.len * value_size;
+    return (struct strided){ (unsigned char *)rows + slice.begin * value_size, vec->value, desc->element_size,
+                             size, size };
 }
 
 void sar_columns_scatter(const struct sar_vec_desc *desc, struct sar_slice slice, const struct sar_spvec *vec,
                          void *rows)
 {
-    size_t value_size = desc->element_size / desc->row_len, size = slice.len * value_size;
-    unsigned char *to = (unsigned char *)rows + slice.begin * value_size;
-    copy_strided((struct strided){ to, vec->value, desc->element_size, size, size }, vec->nnz);
+    struct strided copy = to_rows(desc, slice, vec, rows);
+    copy_strided((struct copies){ &copy, 1, desc->element_size }, vec->nnz);
+}
+
+void sar_columns_join(const struct sar_columns *c, const struct sar_vec_desc *desc, size_t begin,
+                      struct sar_owner_range owners, const struct sar_spvec slices[], void *rows)
+{
+    struct strided copy[SLICES_AT_ONCE];
+    int n = 0;
+    for (int i = owners.first; i < owners.end; i++) {
+        struct sar_slice slice = sar_columns_slice(c, i);
+        slice.begin -= begin;
+        copy[n++] = to_rows(desc, slice, &slices[i - owners.first], rows);
+        if (n == SLICES_AT_ONCE || i + 1 == owners.end) {
+            copy_strided((struct copies){ copy, n, desc->element_size }, slices[0].nnz);
+            n = 0;
+        }
+    }
 }

@@ -118,4 +118,9 @@ void sar_columns_gather(const struct sar_vec_desc *desc, struct sar_slice slice,
 void sar_columns_scatter(const struct sar_vec_desc *desc, struct sar_slice slice, const struct sar_spvec *vec,
                          void *rows);
 
+/** As sar_columns_scatter, for the slices of some owners. Slices count from value `begin` of a row on.
+ * @param slices  one for each of the owners, of equally many rows */
+void sar_columns_join(const struct sar_columns *columns, const struct sar_vec_desc *desc, size_t begin,
+                      struct sar_owner_range owners, const struct sar_spvec slices[], void *rows);
+
 #endif

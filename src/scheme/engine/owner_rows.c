@@ -30,15 +30,10 @@ static enum sar_status gather(struct sar_task *task, struct sar_slice slice, con
     return sar_device_exec_copy_strided(task->device.exec, &copy);
 }
 
-/* As sar_columns_scatter, on the host or the device. */
-static enum sar_status scatter(struct sar_task *task, const struct sar_vec_desc *desc, struct sar_slice slice,
-                               const struct sar_spvec *vec, void *rows)
+static enum sar_status scatter_on_device(struct sar_task *task, const struct sar_vec_desc *desc,
+                                         struct sar_slice slice, const struct sar_spvec *vec, void *rows)
 {
     size_t value_size = desc->element_size / desc->row_len, bytes = slice.len * value_size;
-    if (task->device.exec == NULL) {
-        sar_columns_scatter(desc, slice, vec, rows);
-        return SAR_OK;
-    }
     struct sar_strided_copy copy = { (unsigned char *)rows + slice.begin * value_size,
                                      vec->value,
                                      desc->element_size,
@@ -129,6 +124,19 @@ static enum sar_status decode_group(struct sar_task *task, uint32_t segment, int
     return SAR_OK;
 }
 
+static enum sar_status join_on_device(struct sar_task *task, const struct sar_vec_desc *desc,
+                                      struct sar_owner_range owners, const struct sar_spvec *slices,
+                                      void *rows)
+{
+    const struct sar_owner *o = task->state;
+    for (int i = owners.first; i < owners.end; i++) {
+        struct sar_slice slice = sar_columns_slice(&o->parts.columns, i);
+        slice.begin -= o->parts.columns_of_result.begin;
+        SAR_TRY(scatter_on_device(task, desc, slice, &slices[i - owners.first], rows));
+    }
+    return SAR_OK;
+}
+
 /* Copies the slices of a group to the rows of this rank's result. */
 static enum sar_status join(struct sar_task *task, int group, const struct sar_spvec *slices, void *rows)
 {
@@ -136,14 +144,13 @@ static enum sar_status join(struct sar_task *task, int group, const struct sar_s
     struct sar_vec_desc desc = sar_owner_result_desc(task);
     struct sar_owner_range owners = owners_of(task, group);
     struct sar_span span = sar_task_span(task, "deliver");
-    for (int i = owners.first; i < owners.end; i++) {
-        struct sar_slice slice = sar_columns_slice(&o->parts.columns, i);
-        slice.begin -= o->parts.columns_of_result.begin;
-        SAR_TRY(scatter(task, &desc, slice, &slices[i - owners.first], rows));
-    }
     size_t n = (size_t)(owners.end - owners.first);
-    if (task->device.exec == NULL)
+    if (task->device.exec != NULL) {
+        SAR_TRY(join_on_device(task, &desc, owners, slices, rows));
+    } else {
+        sar_columns_join(&o->parts.columns, &desc, o->parts.columns_of_result.begin, owners, slices, rows);
         span.work = sar_span_work_make("append", n * slices[0].nnz, desc.element_size / n, 0);
+    }
     sar_task_span_end(task, &span);
     return SAR_OK;
 }

@@ -58,13 +58,20 @@ static struct sar_owner_cost_terms forced_terms(const struct sar_agreed *a, int 
     return terms;
 }
 
+static bool is_power_of_two(uint64_t n)
+{
+    return (n & (n - 1)) == 0;
+}
+
 /* Returns the next number of slices to price: with a divisor of the ranks all row groups have equally many; a
- * power of two is near any number. After `most` comes a greater one. */
+ * power of two, or three times one, is near any number. After `most` comes a greater one. */
 static uint64_t next_columns(uint64_t ranks, uint64_t most, uint64_t columns)
 {
-    do
+    bool priced;
+    do {
         columns++;
-    while (columns < most && ranks % columns != 0 && (columns & (columns - 1)) != 0);
+        priced = ranks % columns == 0 || is_power_of_two(columns % 3 == 0 ? columns / 3 : columns);
+    } while (columns < most && !priced);
     return columns;
 }
 
