@@ -38,11 +38,15 @@ def text_emulations(text):
 
 
 def runs_of(name, cluster):
-    """For each scheme: the row with most elements, and its time over that of `balanced` in the same run."""
+    """For each scheme: the row with most elements and calls, and its time over that of `balanced` in the same run."""
     rows = [r for r in rows_of(f"emulated-{name}-{cluster}") if r["scheme"] not in LIMITS]
-    ours = {r["count"]: r["median_s"] for r in rows if variant_of(r) == "balanced"}
-    rows.sort(key=lambda row: row["count"])
-    return {variant_of(r): (r, r["median_s"] / ours[r["count"]]) for r in rows}
+
+    def run_of(row):
+        return row["count"], row["iterations"]
+
+    ours = {run_of(r): r["median_s"] for r in rows if variant_of(r) == "balanced"}
+    rows.sort(key=run_of)
+    return {variant_of(r): (r, r["median_s"] / ours[run_of(r)]) for r in rows}
 
 
 def cell_of(found, simulated, scheme):

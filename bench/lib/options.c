@@ -455,6 +455,7 @@ static bool read_all(int argc, char **argv, struct perf_options *options)
         options->density.n = 0;
     options->seed_given = given[OPTION_SEED];
     options->threads_given = given[OPTION_THREADS];
+    options->iterations_given = given[OPTION_ITERATIONS];
     return take_environment(options, given);
 }
 

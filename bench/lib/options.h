@@ -23,7 +23,7 @@ struct perf_options {
     int collective; /**< enum sar_collective_kind */
     int interface, buffers, index, values, order, format, study;
     bool in_place, plan, alone, message_replay, profile, overlap_compute, help, version, seed_given,
-        threads_given;
+        threads_given, iterations_given;
     double overlap, skew;
     double unequal;                     /**< elements of rank 0, as a multiple of another rank's */
     double drift;                       /**< fraction of the vector, from one step to the next */

@@ -255,15 +255,18 @@ static void warm_up(const struct run *run)
     free(enough);
 }
 
-/* All rows make equally many calls; only MPI_Allreduce may make fewer. */
+/* All rows make equally many calls: as many as asked for, or fewer than the default if these take long. Only
+ * MPI_Allreduce may make fewer than the others. */
 static int iterations_of(const struct run *run, bool dense)
 {
     int asked = (int)run->c->options->iterations, calls = asked;
 
     for (int r = 0; r < run->n; r++) {
         const struct perf_row *row = &run->rows[r];
+        bool is_dense = row->kind == PERF_ROW_DENSE;
         int own = calls_within(MEASURE_SECONDS, row->estimate, LEAST_ITERATIONS, asked);
-        if (!row->failed && (dense || row->kind != PERF_ROW_DENSE) && own < calls)
+        if (!row->failed && (dense ? is_dense : !is_dense && !run->c->options->iterations_given) &&
+            own < calls)
             calls = own;
     }
     return calls;
