@@ -70,7 +70,6 @@ TABLES = {
     "nmt": Table(112_000_000, 512, 0.0247, 0.32, 0.77, {16: 4, 64: 16, 128: 32}),
     "deepfm": Table(214_000_000, 16, 0.0280, 0.31, 0.70, {16: 32, 64: 128, 128: 128}),
 }
-BATCH_SCALE = {"lstm": {128: 4}, "nmt": {128: 4}}  # 1 unless given
 
 
 class Case(NamedTuple):
@@ -85,8 +84,7 @@ class Case(NamedTuple):
         return f"{self.model}, {self.spread}, " + ("full" if self.batch == "full" else f"{self.batch} rows")
 
     def scale(self, ranks):
-        scales = TABLES[self.model].scale if self.batch == "full" else BATCH_SCALE.get(self.model, {})
-        return scales.get(ranks, 1)
+        return TABLES[self.model].scale.get(ranks, 1) if self.batch == "full" else 1
 
     def nnz(self):
         t = TABLES[self.model]
