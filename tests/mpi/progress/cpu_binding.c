@@ -2,7 +2,7 @@
 /* Tests that waiting ranks yield at once if there are fewer processors than ranks: by binding, on this
  * communicator or on others of the program, or by a container's quota. They do not yield if each rank has a
  * processor. The log says so when a communicator is first used. It also says if a setting gives ranks more
- * threads than there are processors.
+ * threads than there are processors. `auto` gives a rank its share of them.
  *
  * Link with -Wl,--wrap=sar_topology_cgroup_cpus, and with the library's objects. */
 
@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/parallel.h"
 #include "check.h"
 #include "comm/comm.h"
 
@@ -98,6 +99,43 @@ static void try_others(int processors)
     expect(MPI_COMM_SELF, true, "one of a thousand ranks");
     set_launcher(0);
     expect(MPI_COMM_SELF, false, "one of ranks that nobody has counted");
+}
+
+/* Expects `auto` to give a rank of comm so many threads, or fewer where OpenMP has fewer. */
+static void expect_threads(MPI_Comm comm, int expected, const char *what)
+{
+    struct sar_comm net;
+    int most = sar_parallel_limit(0);
+    check_case("threads, %s", what);
+    check(sar_comm_open(comm, &net) == SAR_OK, "expected a communicator");
+    int found = net.threads;
+    sar_comm_close(&net);
+    expected = expected < 1 ? 1 : expected > most ? most : expected;
+    check(found == expected, "expected %d threads by %s, found %d", expected, what, found);
+}
+
+/* Ranks share processors that their masks have in common, and their node's quota. */
+static void try_share(int processors)
+{
+    expect_threads(MPI_COMM_WORLD, processors / ranks, "ranks on any processor");
+    cpu_set_t mine = one_of(rank % processors);
+    bind_to(&mine);
+    expect_threads(MPI_COMM_WORLD, 1, "each rank on one processor");
+    bind_to(&allowed);
+    quota = 1;
+    expect_threads(MPI_COMM_WORLD, 1, "a quota of one processor");
+    quota = 1000;
+    expect_threads(MPI_COMM_WORLD, processors / ranks, "a quota of more processors than there are");
+    quota = 0;
+    set_launcher(1);
+    expect_threads(MPI_COMM_SELF, processors, "the only rank here");
+    set_launcher(0);
+    expect_threads(MPI_COMM_SELF, processors, "one of ranks that nobody has counted");
+    set_launcher(processors);
+    expect_threads(MPI_COMM_SELF, 1, "one of as many ranks as processors");
+    set_launcher(1000);
+    expect_threads(MPI_COMM_SELF, 1, "one of a thousand ranks");
+    set_launcher(ranks);
 }
 
 static char log_path[] = "/tmp/mpix_sparse_binding_XXXXXX";
@@ -252,6 +290,7 @@ int main(int argc, char **argv)
     try_quota(processors);
     try_others(processors);
     set_launcher(ranks);
+    try_share(processors);
     try_log(processors);
 #ifdef _OPENMP
     try_threads();
