@@ -67,6 +67,7 @@ enum {
     OPTION_VERSION,
     OPTION_STUDY,
     OPTION_PARTS,
+    OPTION_PIECE,
     OPTION_EVERY,
     OPTION_BUDGET,
     OPTION_CALIBRATE,
@@ -222,6 +223,9 @@ static const struct perf_option table[OPTIONS] = {
     [OPTION_PARTS] = { 0, "parts", "N", "16",
         perf_parse_count, TO(parts), { NULL, 1, 4096 },
         "ranks that formats, hash, balance and threads assume" },
+    [OPTION_PIECE] = { 0, "piece", "BYTES", "65536",
+        perf_parse_count, TO(piece), { NULL, 1, 1e9 },
+        "bytes of the least piece of a loop, for the study threads" },
     [OPTION_EVERY] = { 0, "every", "K", "1",
         perf_parse_count, TO(every), { NULL, 1, 1e6 },
         "only each K-th point of the study selector" },
@@ -370,6 +374,8 @@ static const char *study_conflict(const struct perf_options *options, const bool
         return "option --parts is for --study";
     if (study != PERF_NO_STUDY && study != PERF_THREADS && given[OPTION_THREADS])
         return "option --threads: of the studies, only threads takes it";
+    if (study != PERF_THREADS && given[OPTION_PIECE])
+        return "option --piece is for --study threads";
     if (study != PERF_SELECTOR && (given[OPTION_EVERY] || given[OPTION_BUDGET]))
         return "options --every and --budget are for --study selector";
     if (options->buffers != PERF_HOST && (study != PERF_NO_STUDY || options->message_replay))

@@ -31,8 +31,8 @@ struct perf_options {
     double memory_bandwidth;            /**< GB/s of a node; 0: not given */
     struct perf_workload_spec workload; /**< source of the index sets */
     char label[PERF_PATH_MAX];          /**< empty: none */
-    long long batch, iterations, warmup, between, check, seed, timeout, memory, parts, every, budget, scale,
-        gpus, block;
+    long long batch, iterations, warmup, between, check, seed, timeout, memory, parts, piece, every, budget,
+        scale, gpus, block;
     char json[PERF_PATH_MAX];      /**< empty: none */
     char calibrate[PERF_PATH_MAX]; /**< empty: none */
     char costs[PERF_PATH_MAX];     /**< empty: none */

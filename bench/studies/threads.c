@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 
+#include "base/parallel.h"
 #include "bench/lib/stats.h"
 #include "bench/studies/thread_work.h"
 #include "comm/topology.h"
@@ -15,7 +16,7 @@
 
 struct record {
     const char *study, *work, *wire;
-    long long count, row_len, parts, threads, elements, bytes, iterations, wrong;
+    long long count, row_len, parts, piece, threads, elements, bytes, iterations, wrong;
     double density, median, serial_median, min, serial_min, element_rate, byte_rate, speedup, copy_rate,
         copy_speedup, relative;
 };
@@ -45,6 +46,7 @@ static const struct perf_field fields[] = {
     FIELD("relative", PERF_REAL, relative),
     FIELD("wrong", PERF_INTEGER, wrong),
     FIELD("iterations", PERF_INTEGER, iterations),
+    FIELD("piece", PERF_INTEGER, piece),
 };
 static const struct perf_schema schema = PERF_SCHEMA(fields);
 
@@ -173,7 +175,8 @@ static void run_case(struct perf_study *study, const struct perf_case *c, const 
                              .count = (long long)c->count,
                              .row_len = (long long)c->row_len,
                              .density = c->density,
-                             .parts = study->options->parts };
+                             .parts = study->options->parts,
+                             .piece = study->options->piece };
 
     for (int threads = 1; job.vec.nnz > 0; threads = threads > most / 2 ? most : 2 * threads) {
         record.threads = threads;
@@ -194,6 +197,7 @@ void perf_study_threads(struct perf_study *study)
 
     if (study->world->rank != 0)
         return;
+    sar_parallel_piece_bytes = (size_t)study->options->piece;
     copied.bytes = copied_bytes(study, most_threads(study->options));
     copied.from = perf_block_written(copied.bytes);
     copied.to = perf_block_written(copied.bytes);
