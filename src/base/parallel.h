@@ -18,7 +18,7 @@ enum {
     SAR_THREADS_AUTO_MAX = 16, /**< most threads that are used unless a user asks for more */
     SAR_THREAD_PIECES = 4,     /**< pieces of a loop for each thread, at most */
     SAR_PIECES_MAX = SAR_THREADS_MAX * SAR_THREAD_PIECES, /**< most pieces that sar_parallel_pieces returns */
-    SAR_PIECE_BYTES = 64 << 10, /**< bytes that a piece reads and writes, at least: some 20 us of work */
+    SAR_PIECE_BYTES = 64 << 10, /**< bytes that a piece reads and writes, at least (doc/measuring.md) */
     SAR_STEP_PIECES = 4         /**< a step of one thread has so many times these bytes, at least */
 };
 
