@@ -5,6 +5,7 @@ import itertools
 import json
 import math
 
+from evaluation import intervals
 from evaluation.figures import (
     RESULTS,
     bars_of,
@@ -174,7 +175,7 @@ def over_dense(row, threads):
 def threads_of_ranks():
     """Times with computing on 1, 4 and 16 threads of a rank."""
     head = ["workload", "Gb/s", "threads", "floor, ms", "balanced, ms", "over the floor", "work alone"]
-    head += ["recursive doubling", "split_allgather", "dense"]
+    head += ["recursive doubling", "split_allgather", "dense", intervals.HEAD]
     lines = []
     for model, rate, threads in itertools.product(SIZES, RATES, THREADS):
         rows = {row["scheme"]: row for row in rows_of(f"threads-16-{model}-{rate}-{threads}")}
@@ -192,6 +193,7 @@ def threads_of_ranks():
             number(ours["charged_s"] * 1e3),
         ]
         values += [number(t / time) for t in times] + [number(over_dense(ours, threads))]
+        values.append(intervals.relative_interval(f"seed-{model}-{rate}-{threads}"))
         lines.append([model, str(rate), str(threads)] + values)
     return table(head, lines)
 

@@ -5,6 +5,7 @@ import itertools
 import math
 from typing import NamedTuple
 
+from evaluation import intervals
 from evaluation.compute import SEGMENT, grain_of, least_overlapped
 from evaluation.figures import (
     bars_of,
@@ -223,8 +224,9 @@ def rows_by_ranks():
             found = found_in(case.name(ranks))
             if found:
                 ours = found["balanced"]
-                lines.append([case.words(), ranks, number(ours["nnz_in_mean"], 0)] + line_of(found))
-    return table(["workload", "ranks", "rows a rank"] + HEAD, lines)
+                cells = [case.words(), ranks, number(ours["nnz_in_mean"], 0)] + line_of(found)
+                lines.append(cells + [intervals.relative_interval("seed-" + case.name(ranks))])
+    return table(["workload", "ranks", "rows a rank"] + HEAD + [intervals.HEAD], lines)
 
 
 def peer_table(names, head):

@@ -5,10 +5,12 @@ import math
 
 from evaluation.compute import NODES, on_threads, best_dense
 from evaluation.figures import COLOURS, MARKERS, dense_of, rows_of, table
+from evaluation.intervals import SEEDS, files_of, interval, is_measured, times_of_seeds, words_of
 from evaluation.rows import CASES, simulation as row_simulation
 
-SEEDS = [42, 1, 2, 3, 4]  # the first is that of the other pages
 SCALES = {"lstm": 64, "deepfm": 64, "nmt": 32, "llama": 8}
+SCALING = [2, 3, 4, 6, 8, 12, 24, 32]  # ranks
+SCALING_SCALE = 128  # as on the page of single elements
 SCHEMES = "balanced,auto,recursive_doubling,allgather"
 COMPARED = "balanced,recursive_doubling"
 CELLS = [(25, 1), (100, 1), (100, 16)]  # Gb/s and threads, with computing
@@ -16,7 +18,9 @@ MORE_RANKS, MORE_SCALE = 64, 8  # tensors of more ranks are divided by more, as 
 
 
 def elements(workload, ranks, schemes, network="", first="", last=""):
-    scale = SCALES[workload] * (MORE_SCALE if ranks > NODES else 1)
+    scale = SCALES[workload] * (MORE_SCALE if ranks == MORE_RANKS else 1)
+    if ranks in SCALING:
+        scale = SCALING_SCALE
     words = f"bench/simulate -n {ranks} -r 25 -s {scale} {network} -- --workload {workload} {first}"
     return f"{words} -n 1 -w 1 --check 0 --alone -S {schemes} {last}".split()
 
@@ -33,6 +37,8 @@ def settings():
         yield f"seed-{workload}", elements(workload, NODES, SCHEMES, "-d lr", first=seeded)
     for workload in SCALES:
         yield f"seed-{MORE_RANKS}-{workload}", elements(workload, MORE_RANKS, COMPARED, last=seeded)
+    for ranks in SCALING:
+        yield f"seed-{ranks}-nmt", elements("nmt", ranks, COMPARED, last=seeded)
     for rate, threads in CELLS:
         for workload in SCALES:
             words = with_schemes(on_threads(workload, rate, threads)[1], COMPARED)
@@ -48,26 +54,6 @@ def measurements():
             yield f"{name}-{seed}", [str(seed) if word == "SEED" else word for word in words]
 
 
-def files_of(setting):
-    return [f"{setting}-{seed}" for seed in SEEDS]
-
-
-def is_measured(setting):
-    return all(map(rows_of, files_of(setting)))
-
-
-def interval(values):
-    """Mean and half the width of the 95 % interval of Student's distribution, of five values."""
-    mean = sum(values) / len(values)
-    deviation = math.sqrt(sum((v - mean) ** 2 for v in values) / (len(values) - 1))
-    return mean, 2.776 * deviation / math.sqrt(len(values))
-
-
-def times_of_seeds(setting, scheme):
-    rows = [next(r for r in rows_of(name) if r["scheme"] == scheme) for name in files_of(setting)]
-    return [row["median_s"] for row in rows]
-
-
 def gains_of(setting, scheme, computing=False):
     """The gain over dense with each seed."""
     denses = [
@@ -75,10 +61,6 @@ def gains_of(setting, scheme, computing=False):
         for rows in map(rows_of, files_of(setting))
     ]
     return [dense / time for dense, time in zip(denses, times_of_seeds(setting, scheme))]
-
-
-def words_of(values, digits=2):
-    return "{:.{d}f} ± {:.{d}f}".format(*interval(values), d=digits)
 
 
 def ratios_of(setting):
@@ -102,6 +84,8 @@ def elsewhere():
     """Settings of other pages: words, name of the setting, and whether computing is charged."""
     for workload in SCALES:
         yield f"{MORE_RANKS} ranks, {workload}", f"seed-{MORE_RANKS}-{workload}", False
+    for ranks in SCALING:
+        yield f"{ranks} ranks, nmt", f"seed-{ranks}-nmt", False
     for rate, threads in CELLS:
         for workload in SCALES:
             words = f"computing, {rate} Gb/s, {threads} thread{'s' * (threads > 1)}, {workload}"
