@@ -10,9 +10,15 @@
 
 #include <math.h>
 
+#include "base/parallel.h"
 #include "wire/index_util.h"
 
-enum { BLOCK_VALUES = 256, MAX_SHIFT = 8, LEAST_ROW = 16 };
+enum {
+    BLOCK_VALUES = 256,
+    MAX_SHIFT = 8,
+    LEAST_ROW = 16,
+    MAX_PIECES = 64 /* that threads write of one message */
+};
 
 unsigned sar_wire_block_shift(size_t row_len)
 {
@@ -96,41 +102,132 @@ static struct blocks blocks_at(const struct sar_wire_layout *layout, void *paylo
                             .n = n };
 }
 
-static void encode(const struct sar_wire_layout *layout, const struct sar_spvec *vec, void *payload)
+/* An encoding. Each piece has the elements of whole blocks. */
+struct encoding {
+    const struct sar_wire_layout *layout;
+    const struct sar_spvec *vec;
+    struct blocks blocks;
+    size_t pieces;
+    size_t *first_block; /* of each piece; counted before they are summed up */
+};
+
+/* Returns the first element of a piece: that of a block. */
+static size_t first_element(const struct encoding *e, size_t piece)
 {
-    struct blocks b = blocks_at(layout, payload, count_blocks(layout, vec));
+    const struct sar_spvec *vec = e->vec;
+    unsigned index_size = e->layout->index_size;
+    size_t at = sar_parallel_bound(vec->nnz, 1, e->pieces, piece);
+    if (at == 0 || at == vec->nnz)
+        return at;
+    uint64_t mask = block_slots(e->layout) - 1;
+    uint64_t begin = (sar_index_get(vec->index, index_size, at - 1) | mask) + 1;
+    return sar_index_lower_bound(vec->index, index_size, at, vec->nnz, begin);
+}
+
+static enum sar_status count_piece(void *encoding, size_t piece)
+{
+    struct encoding *e = encoding;
+    size_t from = first_element(e, piece), to = first_element(e, piece + 1);
+    struct sar_spvec part = { (unsigned char *)e->vec->index + from * e->layout->index_size, NULL,
+                              to - from };
+    e->first_block[piece] = count_blocks(e->layout, &part);
+    return SAR_OK;
+}
+
+static enum sar_status write_piece(void *encoding, size_t piece)
+{
+    const struct encoding *e = encoding;
+    const struct sar_wire_layout *layout = e->layout;
+    const struct sar_spvec *vec = e->vec;
+    const struct blocks *b = &e->blocks;
     unsigned shift = sar_wire_block_shift(layout->row_len);
-    size_t size = layout->element_size;
-    uint64_t block = 0, next = 0, number = 0, mask = block_slots(layout) - 1;
-    if (vec->nnz < b.n << shift) /* else all values are written below */
-        memset(b.values, 0, (b.n << shift) * size);
-    memset(b.presence, 0, presence_bytes(layout, b.n));
-    for (size_t i = 0; i < vec->nnz; i++) {
+    size_t size = layout->element_size, from = first_element(e, piece), to = first_element(e, piece + 1);
+    uint64_t next = e->first_block[piece], end = e->first_block[piece + 1], block = 0, number = 0,
+             mask = block_slots(layout) - 1;
+    if (to - from < (end - next) << shift) /* else all values are written below */
+        memset(b->values + (next << shift) * size, 0, ((end - next) << shift) * size);
+    for (size_t i = from; i < to; i++) {
         uint64_t slot = sar_index_get(vec->index, layout->index_size, i);
-        if (next == 0 || slot >> shift != number) {
+        if (i == from || slot >> shift != number) {
             number = slot >> shift;
             block = next++;
-            sar_index_set(b.numbers, layout->index_size, block, number);
+            sar_index_set(b->numbers, layout->index_size, block, number);
         }
         uint64_t at = block << shift | (slot & mask);
-        memcpy(b.values + at * size, (const unsigned char *)vec->value + i * size, size);
-        if (!layout->zero_is_absent)
-            b.presence[at / 8] |= (unsigned char)(1u << (at % 8));
+        memcpy(b->values + at * size, (const unsigned char *)vec->value + i * size, size);
+        if (mask != 0 && !layout->zero_is_absent)
+            b->presence[at / 8] |= (unsigned char)(1u << (at % 8));
+    }
+    return SAR_OK;
+}
+
+/* Clears the presence bits. Blocks of one slot are not sent without it. */
+static void begin_presence(const struct sar_wire_layout *layout, const struct blocks *b)
+{
+    uint64_t bytes = presence_bytes(layout, b->n);
+    if (block_slots(layout) > 1 || bytes == 0) {
+        memset(b->presence, 0, bytes);
+        return;
+    }
+    memset(b->presence, 0xff, bytes);
+    if (b->n % 8 != 0)
+        b->presence[bytes - 1] = (unsigned char)((1u << b->n % 8) - 1);
+}
+
+static void encode(const struct sar_wire_layout *layout, const struct sar_spvec *vec, void *payload)
+{
+    size_t first_block[MAX_PIECES + 1] = { 0 };
+    uint64_t n = count_blocks(layout, vec);
+    size_t pieces = sar_parallel_pieces(n * bytes_each(layout));
+    struct encoding e = { layout, vec, blocks_at(layout, payload, n),
+                          pieces < MAX_PIECES ? pieces : MAX_PIECES, first_block };
+    begin_presence(layout, &e.blocks);
+    if (e.pieces > 1)
+        sar_parallel_for(e.pieces, count_piece, &e);
+    for (size_t i = 0, before = 0; i < e.pieces; i++) {
+        size_t blocks = first_block[i];
+        first_block[i] = before;
+        before += blocks;
+    }
+    first_block[e.pieces] = n;
+    sar_parallel_for(e.pieces, write_piece, &e);
+}
+
+/* Positions in the blocks, which become slots. */
+struct positions {
+    const struct sar_wire_layout *layout;
+    const struct blocks *blocks;
+    void *index;
+};
+
+SAR_INLINE void to_slots(const struct positions *p, unsigned size, size_t from, size_t to)
+{
+    unsigned shift = sar_wire_block_shift(p->layout->row_len);
+    uint64_t mask = block_slots(p->layout) - 1;
+    for (size_t i = from; i < to; i++) {
+        uint64_t at = sar_index_get(p->index, size, i);
+        sar_index_set(p->index, size, i,
+                      sar_index_get(p->blocks->numbers, size, at >> shift) << shift | (at & mask));
     }
 }
 
-/* Converts positions in the blocks to slots. Returns false if a slot is out of range. */
-SAR_INLINE bool slots_of(const struct sar_wire_layout *layout, const struct blocks *b,
-                         const struct sar_spvec *vec, unsigned size)
+static void convert_positions(void *positions, size_t from, size_t to)
 {
-    unsigned shift = sar_wire_block_shift(layout->row_len);
-    uint64_t last = 0, mask = block_slots(layout) - 1;
-    for (size_t i = 0; i < vec->nnz; i++) {
-        uint64_t at = sar_index_get(vec->index, size, i);
-        last = sar_index_get(b->numbers, size, at >> shift) << shift | (at & mask);
-        sar_index_set(vec->index, size, i, last);
-    }
-    return vec->nnz == 0 || last < layout->slots;
+    const struct positions *p = positions;
+    if (p->layout->index_size == 4)
+        to_slots(p, 4, from, to);
+    else
+        to_slots(p, 8, from, to);
+}
+
+/* Converts positions in the blocks to slots, which ascend. Returns false if one is out of range. */
+static bool find_slots(const struct sar_wire_layout *layout, const struct blocks *b,
+                       const struct sar_spvec *vec)
+{
+    struct positions p = { layout, b, vec->index };
+    size_t pieces = sar_parallel_pieces(2 * vec->nnz * layout->index_size);
+    sar_ranges_run((struct sar_ranges){ vec->nnz, 1, pieces, convert_positions, &p });
+    return vec->nnz == 0 || sar_index_get(vec->index, layout->index_size, vec->nnz - 1) < layout->slots;
 }
 
 static enum sar_status decode(const struct sar_wire_layout *layout, void *payload, uint64_t bytes,
@@ -147,8 +244,7 @@ static enum sar_status decode(const struct sar_wire_layout *layout, void *payloa
         return SAR_CORRUPT;
     SAR_TRY(sar_indices_extract(layout, b.values, layout->zero_is_absent ? NULL : b.presence, n * each, arena,
                                 vec));
-    bool inside = layout->index_size == 4 ? slots_of(layout, &b, vec, 4) : slots_of(layout, &b, vec, 8);
-    return inside ? SAR_OK : SAR_CORRUPT;
+    return find_slots(layout, &b, vec) ? SAR_OK : SAR_CORRUPT;
 }
 
 /* Returns the expected share of blocks that are in use. */

@@ -4,6 +4,7 @@
  *
  *     bytes = slots s, plus ceil(slots / 8) unless zeros may be dropped */
 
+#include "base/parallel.h"
 #include "wire/index_util.h"
 
 static uint64_t bytes_of(const struct sar_wire_layout *layout, uint64_t nnz)
@@ -13,25 +14,42 @@ static uint64_t bytes_of(const struct sar_wire_layout *layout, uint64_t nnz)
     return sar_add_saturate(sar_mul_saturate(layout->slots, layout->element_size), presence);
 }
 
-SAR_INLINE void scatter(const struct sar_wire_layout *layout, const struct sar_spvec *vec, size_t size,
-                        unsigned char *out)
+struct copy {
+    const struct sar_wire_layout *layout;
+    const struct sar_spvec *vec;
+    unsigned char *out;
+};
+
+SAR_INLINE void scatter(const struct copy *c, size_t size, size_t from, size_t to)
 {
-    for (size_t i = 0; i < vec->nnz; i++)
-        memcpy(out + sar_index_get(vec->index, layout->index_size, i) * size,
-               (const unsigned char *)vec->value + i * size, size);
+    for (size_t i = from; i < to; i++)
+        memcpy(c->out + sar_index_get(c->vec->index, c->layout->index_size, i) * size,
+               (const unsigned char *)c->vec->value + i * size, size);
+}
+
+/* Writes the slots [from, to). */
+static void write_slots(void *copy, size_t from, size_t to)
+{
+    const struct copy *c = copy;
+    size_t size = c->layout->element_size, nnz = c->vec->nnz;
+    unsigned index_size = c->layout->index_size;
+    size_t first = from == 0 ? 0 : sar_index_lower_bound(c->vec->index, index_size, 0, nnz, from);
+    size_t last =
+        to == c->layout->slots ? nnz : sar_index_lower_bound(c->vec->index, index_size, first, nnz, to);
+    memset(c->out + from * size, 0, (to - from) * size);
+    if (size == 4)
+        scatter(c, 4, first, last);
+    else
+        scatter(c, size, first, last);
 }
 
 static void encode(const struct sar_wire_layout *layout, const struct sar_spvec *vec, void *payload)
 {
-    unsigned char *out = payload;
-    size_t size = layout->element_size;
-    memset(out, 0, layout->slots * size);
-    if (size == 4)
-        scatter(layout, vec, 4, out);
-    else
-        scatter(layout, vec, size, out);
+    struct copy copy = { layout, vec, payload };
+    size_t bytes = layout->slots * layout->element_size;
+    sar_ranges_run((struct sar_ranges){ layout->slots, 1, sar_parallel_pieces(bytes), write_slots, &copy });
     if (!layout->zero_is_absent)
-        sar_bitmap_encode(layout, vec, out + layout->slots * size);
+        sar_bitmap_encode(layout, vec, copy.out + bytes);
 }
 
 static enum sar_status decode(const struct sar_wire_layout *layout, void *payload, uint64_t bytes,

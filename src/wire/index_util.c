@@ -66,6 +66,22 @@ uint64_t sar_indices_count_blocks(const struct sar_wire_layout *layout, const st
                                    : count_blocks(vec->index, 8, vec->nnz, shift);
 }
 
+/* Values of all slots, and those that are copied. */
+struct values_at {
+    const struct sar_wire_layout *layout;
+    const unsigned char *values;
+    struct sar_spvec *vec;
+};
+
+static void copy_values(void *values_at, size_t from, size_t to)
+{
+    const struct values_at *v = values_at;
+    size_t size = v->layout->element_size;
+    for (size_t i = from; i < to; i++)
+        memcpy((unsigned char *)v->vec->value + i * size,
+               v->values + sar_index_get(v->vec->index, v->layout->index_size, i) * size, size);
+}
+
 enum sar_status sar_indices_extract(const struct sar_wire_layout *layout, unsigned char *values,
                                     const unsigned char *presence, uint64_t slots, struct sar_arena *arena,
                                     struct sar_spvec *vec)
@@ -87,8 +103,8 @@ enum sar_status sar_indices_extract(const struct sar_wire_layout *layout, unsign
         return SAR_OK;
     }
     SAR_TRY(sar_arena_alloc(arena, announced, size, &vec->value));
-    for (size_t i = 0; i < announced; i++)
-        memcpy((unsigned char *)vec->value + i * size,
-               values + sar_index_get(vec->index, layout->index_size, i) * size, size);
+    struct values_at at = { layout, values, vec };
+    sar_ranges_run(
+        (struct sar_ranges){ announced, 1, sar_parallel_pieces(2 * announced * size), copy_values, &at });
     return SAR_OK;
 }
