@@ -423,7 +423,8 @@ def of_emulation():
         for c in emulation.CLUSTERS
     }
     five = [cell for cell, n in most.items() if n != 3]
-    of_rows = {r["iterations"] for m in emulation.TEXTS for c in ("16", "8") for r in rows_of(f"emulated-{m}-{c}")}
+    files = [f"emulated-{m}-{c}" for m in emulation.TEXTS for c in ("16", "8")]
+    of_rows = {row["iterations"] for name in files for row in rows_of(name)}
     known = five == [("lstm", "16")] and of_rows == {11, 55}
     words = "medians of three calls, and of five for lstm on 16 hosts. With a text they are of 11, and of 55"
     yield words if known else f"calls: {most}, {of_rows}"

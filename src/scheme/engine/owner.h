@@ -185,8 +185,8 @@ struct sar_owner_cost_terms sar_owner_cost_terms(const struct sar_agreed *agreed
                                                  struct sar_partition_map map);
 
 /** Returns the terms of the partition map of the call, with rows in as many slices as the settings say, or as
- * cost least. Candidates are divisors of the ranks, powers of two, three times these, and the most slices that
- * a row can have.
+ * cost least. Candidates are divisors of the ranks, powers of two, three times these, and the most slices
+ * that a row can have.
  * @param group_ranks  1, or the ranks of a node: each then exchanges a share of every row. Nodes with unequal
  *                     numbers of ranks do not slice rows */
 struct sar_owner_cost_terms sar_owner_columns_terms(const struct sar_agreed *agreed, int group_ranks);

@@ -145,7 +145,8 @@ static void check_join(size_t row, size_t n, int ranks)
     free(values), free(scattered), free(joined), free(slices);
 }
 
-/* Slices of 16, 32, 64 and 128 bytes and others; more slices than are joined at once; rows of several tiles. */
+/* Slices of 16, 32, 64 and 128 bytes and others; more slices than are joined at once; rows of several
+ * tiles. */
 static void test_slices_join_to_rows(void **state)
 {
     (void)state;
