@@ -38,7 +38,7 @@ def text_emulations(text):
 
 
 def runs_of(name, cluster):
-    """For each scheme the row with most elements and calls, and its time over that of `balanced` in that run."""
+    """For each scheme the row with most elements and calls, and its time over that of `balanced` there."""
     rows = [r for r in rows_of(f"emulated-{name}-{cluster}") if r["scheme"] not in LIMITS]
 
     def run_of(row):

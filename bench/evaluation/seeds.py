@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Results of the other pages with five seeds: measurements and parts, for bench/evaluate."""
 
+import itertools
 import math
 
-from evaluation.compute import NODES, on_threads, best_dense
+from evaluation.compute import NODES, RATES, THREADS, best_dense, on_threads
 from evaluation.figures import COLOURS, MARKERS, dense_of, rows_of, table
 from evaluation.intervals import SEEDS, files_of, interval, is_measured, times_of_seeds, words_of
 from evaluation.rows import CASES, simulation as row_simulation
@@ -13,7 +14,7 @@ SCALING = [2, 3, 4, 6, 8, 12, 24, 32]  # ranks
 SCALING_SCALE = 128  # as on the page of single elements
 SCHEMES = "balanced,auto,recursive_doubling,allgather"
 COMPARED = "balanced,recursive_doubling"
-CELLS = [(25, 1), (100, 1), (100, 16)]  # Gb/s and threads, with computing
+SHOWN = [(25, 1), (100, 1), (100, 16)]  # Gb/s and threads, with computing: cells of a table here
 MORE_RANKS, MORE_SCALE = 64, 8  # tensors of more ranks are divided by more, as on the other pages
 
 
@@ -39,7 +40,7 @@ def settings():
         yield f"seed-{MORE_RANKS}-{workload}", elements(workload, MORE_RANKS, COMPARED, last=seeded)
     for ranks in SCALING:
         yield f"seed-{ranks}-nmt", elements("nmt", ranks, COMPARED, last=seeded)
-    for rate, threads in CELLS:
+    for rate, threads in itertools.product(RATES, THREADS):
         for workload in SCALES:
             words = with_schemes(on_threads(workload, rate, threads)[1], COMPARED)
             yield f"seed-{workload}-{rate}-{threads}", words + seeded.split()
@@ -86,7 +87,7 @@ def elsewhere():
         yield f"{MORE_RANKS} ranks, {workload}", f"seed-{MORE_RANKS}-{workload}", False
     for ranks in SCALING:
         yield f"{ranks} ranks, nmt", f"seed-{ranks}-nmt", False
-    for rate, threads in CELLS:
+    for rate, threads in SHOWN:
         for workload in SCALES:
             words = f"computing, {rate} Gb/s, {threads} thread{'s' * (threads > 1)}, {workload}"
             yield words, f"seed-{workload}-{rate}-{threads}", True
