@@ -166,6 +166,7 @@ def of_seeds():
     widest = seeds.widest(f"seed-{m}" for m in seeds.SCALES)
     yield f"Intervals of times are within {real(100 * widest)} % of the means"
     for words, prefix in [
+        ("on 2 to 32 ranks", tuple(f"{n} ranks, nmt" for n in seeds.SCALING)),
         ("on 64 ranks", "64 ranks"),
         ("with computing", "computing"),
         ("with rows in full batches", "rows"),
