@@ -2,6 +2,7 @@
 """Measurements of bench/emulate beside simulations of the same tensors, for bench/evaluate."""
 
 import math
+import statistics
 
 from evaluation.figures import LIMITS, PEERS, number, rows_of, table, times_of, variant_of
 
@@ -37,16 +38,36 @@ def text_emulations(text):
                 yield f"like-{name}-{cluster}", command.split()
 
 
+def run_of(row):
+    """Rows of one run have as many elements and calls."""
+    return row["count"], row["iterations"]
+
+
 def runs_of(name, cluster):
-    """For each scheme the row with most elements and calls, and its time over that of `balanced` there."""
+    """For each scheme its run of median time, of those with most elements and calls, and this time over that of
+    `balanced`, of which the run of median time counts, too."""
     rows = [r for r in rows_of(f"emulated-{name}-{cluster}") if r["scheme"] not in LIMITS]
+    found = {}
+    for row in rows:
+        found.setdefault((variant_of(row), run_of(row)), []).append(row)
+    middle = {key: statistics.median_low([r["median_s"] for r in some]) for key, some in found.items()}
+    best = {}
+    for scheme, run in sorted(found):
+        time = middle[scheme, run]
+        row = next(r for r in found[scheme, run] if r["median_s"] == time)
+        best[scheme] = row, time / middle["balanced", run]
+    return best
 
-    def run_of(row):
-        return row["count"], row["iterations"]
 
-    ours = {run_of(r): r["median_s"] for r in rows if variant_of(r) == "balanced"}
-    rows.sort(key=run_of)
-    return {variant_of(r): (r, r["median_s"] / ours[run_of(r)]) for r in rows}
+def ratios_of_runs(name, cluster, scheme):
+    """The time of a scheme over that of `balanced`, in each run with most calls."""
+    rows = [r for r in rows_of(f"emulated-{name}-{cluster}") if r["scheme"] not in LIMITS]
+    most = max(map(run_of, rows))
+    ours, theirs = (
+        [r["median_s"] for r in rows if run_of(r) == most and variant_of(r) == variant]
+        for variant in ("balanced", scheme)
+    )
+    return [theirs / ours for ours, theirs in zip(ours, theirs)]
 
 
 def cell_of(found, simulated, scheme):
