@@ -180,7 +180,7 @@ static const struct perf_option table[OPTIONS] = {
         perf_parse_flag, TO(message_replay), { NULL, 0, 0 }, NULL },
     [OPTION_ITERATIONS] = { 'n', "iterations", "N", "20",
         perf_parse_count, TO(iterations), { NULL, 1, 1e5 },
-        "measured calls of each row; fewer where they take long" },
+        "measured calls of each row; by default fewer where they take long" },
     [OPTION_WARMUP] = { 'w', "warmup", "N", "5",
         perf_parse_count, TO(warmup), { NULL, 0, 1e5 },
         "calls of each row before those" },

@@ -108,7 +108,7 @@ struct encoding {
     const struct sar_spvec *vec;
     struct blocks blocks;
     size_t pieces;
-    size_t *first_block; /* of each piece; counted before they are summed up */
+    size_t *first_block; /* of each piece; until all are counted, the number of its blocks */
 };
 
 /* Returns the first element of a piece: that of a block. */
@@ -134,34 +134,46 @@ static enum sar_status count_piece(void *encoding, size_t piece)
     return SAR_OK;
 }
 
-static enum sar_status write_piece(void *encoding, size_t piece)
+/* Writes elements to blocks from number `next` on. What the loop reads is in variables, since values may be
+ * written over anything else. */
+SAR_INLINE void put(const struct encoding *e, size_t size, size_t from, size_t to, uint64_t next)
 {
-    const struct encoding *e = encoding;
-    const struct sar_wire_layout *layout = e->layout;
-    const struct sar_spvec *vec = e->vec;
-    const struct blocks *b = &e->blocks;
-    unsigned shift = sar_wire_block_shift(layout->row_len);
-    size_t size = layout->element_size, from = first_element(e, piece), to = first_element(e, piece + 1);
-    uint64_t next = e->first_block[piece], end = e->first_block[piece + 1], block = 0, number = 0,
-             mask = block_slots(layout) - 1;
-    if (to - from < (end - next) << shift) /* else all values are written below */
-        memset(b->values + (next << shift) * size, 0, ((end - next) << shift) * size);
+    const void *index = e->vec->index;
+    const unsigned char *value = e->vec->value;
+    const struct blocks b = e->blocks;
+    unsigned shift = sar_wire_block_shift(e->layout->row_len), index_size = e->layout->index_size;
+    uint64_t block = 0, number = 0, mask = block_slots(e->layout) - 1;
+    bool sets_bits = mask != 0 && !e->layout->zero_is_absent;
     for (size_t i = from; i < to; i++) {
-        uint64_t slot = sar_index_get(vec->index, layout->index_size, i);
+        uint64_t slot = sar_index_get(index, index_size, i);
         if (i == from || slot >> shift != number) {
             number = slot >> shift;
             block = next++;
-            sar_index_set(b->numbers, layout->index_size, block, number);
+            sar_index_set(b.numbers, index_size, block, number);
         }
         uint64_t at = block << shift | (slot & mask);
-        memcpy(b->values + at * size, (const unsigned char *)vec->value + i * size, size);
-        if (mask != 0 && !layout->zero_is_absent)
-            b->presence[at / 8] |= (unsigned char)(1u << (at % 8));
+        memcpy(b.values + at * size, value + i * size, size);
+        if (sets_bits)
+            b.presence[at / 8] |= (unsigned char)(1u << (at % 8));
     }
+}
+
+static enum sar_status write_piece(void *encoding, size_t piece)
+{
+    const struct encoding *e = encoding;
+    unsigned shift = sar_wire_block_shift(e->layout->row_len);
+    size_t size = e->layout->element_size, from = first_element(e, piece), to = first_element(e, piece + 1);
+    uint64_t next = e->first_block[piece], end = e->first_block[piece + 1];
+    if (to - from < (end - next) << shift) /* else all values are written below */
+        memset(e->blocks.values + (next << shift) * size, 0, ((end - next) << shift) * size);
+    if (size == 4)
+        put(e, 4, from, to, next);
+    else
+        put(e, size, from, to, next);
     return SAR_OK;
 }
 
-/* Clears the presence bits. Blocks of one slot are not sent without it. */
+/* Clears the presence bits, or sets all where blocks have one slot, as only blocks with elements are sent. */
 static void begin_presence(const struct sar_wire_layout *layout, const struct blocks *b)
 {
     uint64_t bytes = presence_bytes(layout, b->n);
@@ -179,18 +191,21 @@ static void encode(const struct sar_wire_layout *layout, const struct sar_spvec 
     size_t first_block[MAX_PIECES + 1] = { 0 };
     uint64_t n = count_blocks(layout, vec);
     size_t pieces = sar_parallel_pieces(n * bytes_each(layout));
-    struct encoding e = { layout, vec, blocks_at(layout, payload, n),
-                          pieces < MAX_PIECES ? pieces : MAX_PIECES, first_block };
+    struct encoding e = { .layout = layout,
+                          .vec = vec,
+                          .blocks = blocks_at(layout, payload, n),
+                          .pieces = pieces < MAX_PIECES ? pieces : MAX_PIECES,
+                          .first_block = first_block };
     begin_presence(layout, &e.blocks);
     if (e.pieces > 1)
-        sar_parallel_for(e.pieces, count_piece, &e);
+        (void)sar_parallel_for(e.pieces, count_piece, &e);
     for (size_t i = 0, before = 0; i < e.pieces; i++) {
         size_t blocks = first_block[i];
         first_block[i] = before;
         before += blocks;
     }
     first_block[e.pieces] = n;
-    sar_parallel_for(e.pieces, write_piece, &e);
+    (void)sar_parallel_for(e.pieces, write_piece, &e);
 }
 
 /* Positions in the blocks, which become slots. */

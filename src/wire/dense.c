@@ -20,11 +20,15 @@ struct copy {
     unsigned char *out;
 };
 
+/* What the loop reads is in variables, since values may be written over anything else. */
 SAR_INLINE void scatter(const struct copy *c, size_t size, size_t from, size_t to)
 {
+    const void *index = c->vec->index;
+    const unsigned char *value = c->vec->value;
+    unsigned char *out = c->out;
+    unsigned index_size = c->layout->index_size;
     for (size_t i = from; i < to; i++)
-        memcpy(c->out + sar_index_get(c->vec->index, c->layout->index_size, i) * size,
-               (const unsigned char *)c->vec->value + i * size, size);
+        memcpy(out + sar_index_get(index, index_size, i) * size, value + i * size, size);
 }
 
 /* Writes the slots [from, to). */

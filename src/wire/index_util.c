@@ -73,13 +73,24 @@ struct values_at {
     struct sar_spvec *vec;
 };
 
+/* What the loop reads is in variables, since values may be written over anything else. */
+SAR_INLINE void copy_sized(const struct values_at *v, size_t size, size_t from, size_t to)
+{
+    unsigned char *out = v->vec->value;
+    const unsigned char *values = v->values;
+    const void *index = v->vec->index;
+    unsigned index_size = v->layout->index_size;
+    for (size_t i = from; i < to; i++)
+        memcpy(out + i * size, values + sar_index_get(index, index_size, i) * size, size);
+}
+
 static void copy_values(void *values_at, size_t from, size_t to)
 {
     const struct values_at *v = values_at;
-    size_t size = v->layout->element_size;
-    for (size_t i = from; i < to; i++)
-        memcpy((unsigned char *)v->vec->value + i * size,
-               v->values + sar_index_get(v->vec->index, v->layout->index_size, i) * size, size);
+    if (v->layout->element_size == 4)
+        copy_sized(v, 4, from, to);
+    else
+        copy_sized(v, v->layout->element_size, from, to);
 }
 
 enum sar_status sar_indices_extract(const struct sar_wire_layout *layout, unsigned char *values,

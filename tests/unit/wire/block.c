@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "generate.h"
+#include "teams.h"
 #include "wire/wire.h"
 
 enum { SPAN = 523 };
@@ -258,5 +259,5 @@ int main(void)
         cmocka_unit_test(test_decoding),      cmocka_unit_test(test_damage),
         cmocka_unit_test(test_predictions),   cmocka_unit_test(test_overflow),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return TEAMS_RUN_SMALL(tests, NULL, NULL);
 }

@@ -464,14 +464,15 @@ static void test_few_elements(void **state)
     }
 }
 
-/* Long enough for many pieces, also of a bitmap. */
+/* Long enough for many pieces, also of a bitmap where elements are floats and doubles. */
 static void test_teams(void **state)
 {
-    enum { SPAN = 100003 };
+    enum { SPAN = 100003, SHORT_SPAN = 5003, LONG_VARIANTS = 8 };
     (void)state;
     for (size_t w = 0; sar_wires[w] != NULL; w++) {
-        for (unsigned k = 0; k < 8 * PATTERNS; k++) {
-            struct sample s = sample_make(sar_wires[w], k % 8, SPAN, &patterns[k / 8]);
+        for (unsigned k = 0; k < VARIANTS * PATTERNS; k++) {
+            uint64_t span = k % VARIANTS < LONG_VARIANTS ? SPAN : SHORT_SPAN;
+            struct sample s = sample_make(sar_wires[w], k % VARIANTS, span, &patterns[k / VARIANTS]);
             check_on_teams(&s);
             spvec_free(&s.run);
         }
