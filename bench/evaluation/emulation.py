@@ -44,8 +44,8 @@ def run_of(row):
 
 
 def runs_of(name, cluster):
-    """For each scheme its run of median time, of those with most elements and calls, and that time over that of
-    `balanced`, of which the run of median time counts, too."""
+    """For each scheme the run of median time, of those with most elements and calls; and that time over the
+    time of such a run of `balanced`."""
     rows = [r for r in rows_of(f"emulated-{name}-{cluster}") if r["scheme"] not in LIMITS]
     found = {}
     for row in rows:
