@@ -134,8 +134,8 @@ static enum sar_status count_piece(void *encoding, size_t piece)
     return SAR_OK;
 }
 
-/* Writes elements to blocks from number `next` on. What the loop reads is in variables, since values may be
- * written over anything else. */
+/* Writes elements to blocks from number `next` on. Pointers are copied to locals: a compiler must assume that
+ * stored values overwrite the structs. */
 SAR_INLINE void put(const struct encoding *e, size_t size, size_t from, size_t to, uint64_t next)
 {
     const void *index = e->vec->index;

@@ -20,7 +20,7 @@ struct copy {
     unsigned char *out;
 };
 
-/* What the loop reads is in variables, since values may be written over anything else. */
+/* Pointers are copied to locals: a compiler must assume that stored values overwrite the structs. */
 SAR_INLINE void scatter(const struct copy *c, size_t size, size_t from, size_t to)
 {
     const void *index = c->vec->index;

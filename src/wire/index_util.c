@@ -73,7 +73,7 @@ struct values_at {
     struct sar_spvec *vec;
 };
 
-/* What the loop reads is in variables, since values may be written over anything else. */
+/* Pointers are copied to locals: a compiler must assume that stored values overwrite the structs. */
 SAR_INLINE void copy_sized(const struct values_at *v, size_t size, size_t from, size_t to)
 {
     unsigned char *out = v->vec->value;
