@@ -31,15 +31,20 @@ def with_schemes(words, schemes):
     return words[: at + 1] + [schemes] + words[at + 2 :]
 
 
+def setting_of(workload, ranks):
+    """The name of the setting without computing."""
+    return f"seed-{workload}" if ranks == NODES else f"seed-{ranks}-{workload}"
+
+
 def settings():
     """The name of each setting, and its command, in which SEED stands for the seed."""
     seeded = "--seed SEED"
     for workload in SCALES:
-        yield f"seed-{workload}", elements(workload, NODES, SCHEMES, "-d lr", first=seeded)
+        yield setting_of(workload, NODES), elements(workload, NODES, SCHEMES, "-d lr", first=seeded)
     for workload in SCALES:
-        yield f"seed-{MORE_RANKS}-{workload}", elements(workload, MORE_RANKS, COMPARED, last=seeded)
+        yield setting_of(workload, MORE_RANKS), elements(workload, MORE_RANKS, COMPARED, last=seeded)
     for ranks in SCALING:
-        yield f"seed-{ranks}-nmt", elements("nmt", ranks, COMPARED, last=seeded)
+        yield setting_of("nmt", ranks), elements("nmt", ranks, COMPARED, last=seeded)
     for rate, threads in itertools.product(RATES, THREADS):
         for workload in SCALES:
             words = with_schemes(on_threads(workload, rate, threads)[1], COMPARED)
@@ -84,9 +89,9 @@ def by_seed():
 def elsewhere():
     """Settings of other pages: words, name of the setting, and whether computing is charged."""
     for workload in SCALES:
-        yield f"{MORE_RANKS} ranks, {workload}", f"seed-{MORE_RANKS}-{workload}", False
+        yield f"{MORE_RANKS} ranks, {workload}", setting_of(workload, MORE_RANKS), False
     for ranks in SCALING:
-        yield f"{ranks} ranks, nmt", f"seed-{ranks}-nmt", False
+        yield f"{ranks} ranks, nmt", setting_of("nmt", ranks), False
     for rate, threads in SHOWN:
         for workload in SCALES:
             words = f"computing, {rate} Gb/s, {threads} thread{'s' * (threads > 1)}, {workload}"
